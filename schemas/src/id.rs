@@ -294,9 +294,7 @@ fn random_bytes(random: u128) -> [u8; 10] {
 impl FromStr for TaskId {
     type Err = IdError;
     fn from_str(text: &str) -> Result<Self, IdError> {
-        uuid::Uuid::try_parse(text)
-            .map(Self)
-            .map_err(|_| IdError::NotUuid { given: text.chars().take(80).collect() })
+        uuid::Uuid::try_parse(text).map(Self).map_err(|_| IdError::NotUuid { given: text.chars().take(80).collect() })
     }
 }
 
@@ -350,10 +348,7 @@ mod tests {
     #[test]
     fn an_agent_id_is_a_name_and_a_namespace_or_says_what_is_wrong() {
         check_agent("agent_ops_v2@ns", "agent_ops_v2 | ns");
-        check_agent(
-            "ops",
-            "\"ops\" has no '@': an agent id is name@namespace, for example news_reader@media",
-        );
+        check_agent("ops", "\"ops\" has no '@': an agent id is name@namespace, for example news_reader@media");
         check_agent("@ns", "the agent name is empty");
         check_agent("a@", "the namespace is empty");
         check_agent(

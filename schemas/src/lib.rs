@@ -1,8 +1,28 @@
-//! The words of the Agent-Reach wire: checked ids, agent cards, intents, tasks, decisions, the table of
-//! methods and the table of error codes. It carries and checks; it never decides and never does I/O.
+//! The words of the Agent-Reach wire: checked ids, agent cards, tasks, decisions, the table of methods and the
+//! table of error codes. It carries and checks; it never decides and never does I/O.
 
+pub mod call;
+pub mod card;
+pub mod clock_time;
+pub mod decision;
+pub mod error;
 pub mod id;
+pub mod method;
+pub mod pattern;
+pub mod raw;
+pub mod task;
 pub mod time;
 
+pub use call::Submit;
+pub use card::{
+    Access, AgentCard, BreakerPolicy, Capability, Effect, Endpoint, FallbackStep, Hours, ProbePolicy, Protocol, Tier,
+    TrustLevel,
+};
+pub use decision::{Candidate, Chosen, Decision, IntentTrace, Lack, Reason, Score, Stage, Suggestion, Verdict};
+pub use error::ErrorCode;
 pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namespace, TaskId};
+pub use method::{Method, Permission};
+pub use pattern::AgentPattern;
+pub use raw::RawJson;
+pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskView};
 pub use time::{Span, Timestamp};

@@ -10,7 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A text that is not a length of time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not a length of time: write a number with its unit, for example \"250ms\", \"30s\", \"15m\" or \"12h\"")]
+#[error(
+    "{given:?} is not a length of time: write a number with its unit, for example \"250ms\", \"30s\", \"15m\" or \"12h\""
+)]
 pub struct SpanError {
     given: String,
 }

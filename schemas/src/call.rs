@@ -1,0 +1,492 @@
+//! Parameters and results of the methods, one pair a method where it has fields of its own.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentCard, AgentId, Capability, CapabilityName, Delivery, Endpoint, Failure, FencingToken, IdempotencyKey, Mode,
+    Namespace, PhaseName, RawJson, Span, Suggestion, TaskId, TaskView, Timestamp,
+};
+
+macro_rules! params {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => { $(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
+    )* };
+}
+
+macro_rules! answers {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => { $(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+        pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
+    )* };
+}
+
+/// The longest wait that one call may ask for; ask again for more.
+pub const WAIT_MAX: Span = Span::from_mins(5);
+/// How many entries a list answers at most.
+pub const LIST_MAX: u32 = 1000;
+
+/// What a finished task of the same key that did not end well means for a new request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailed {
+    /// It is answered with the same failure.
+    #[default]
+    Replay,
+    /// The task is sent again, under the same id.
+    Retry,
+}
+
+/// What an unfinished task of the same key means for a new request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OnInFlight {
+    /// It joins the first and gets the same result.
+    #[default]
+    Join,
+    /// It is refused.
+    Reject,
+}
+
+/// What a caller wants done. At least one of `to_agent`, `capability` and `intent` must be given.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Submit {
+    /// Ask this agent and no other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_agent: Option<AgentId>,
+    /// Ask for this capability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<CapabilityName>,
+    /// What is wanted, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+    /// Look in this namespace only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Namespace>,
+    /// The parameters; they must fit the capability's input schema and reach the agent as they are written here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<RawJson>,
+    /// How it finds its agent.
+    pub mode: Mode,
+    /// 0 to 9, 9 first. None: 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// The caller's name for this intention: the same key and request give the same task, for 24 h after it is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// If the key's task did not end well.
+    pub on_failed: OnFailed,
+    /// If the key's task is not finished.
+    pub on_in_flight: OnInFlight,
+    /// How long one attempt may take. None: as the capability has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt_timeout: Option<Span>,
+    /// How long all of it may take, from now. None: 5 minutes, or an hour for the tier `long`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Span>,
+    /// How many tries at most, 1 to 10. None: 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+    /// Who asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_agent: Option<AgentId>,
+    /// W3C trace context, carried to the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// For `reach`: how long to wait for the end, at most 5 min. None: the attempt's timeout and a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Span>,
+}
+
+params! {
+    /// `agent/heartbeat`: still here.
+    Heartbeat {
+        /// Who.
+        agent_id: AgentId,
+        /// How many tasks it works on now.
+        #[serde(default)]
+        current_load: u32,
+        /// How many it holds beside those.
+        #[serde(default)]
+        queue_depth: u32,
+        /// The state of what it needs, by name: `up`, `degraded` or `down`.
+        #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+        dependency_status: std::collections::BTreeMap<String, DependencyState>,
+        /// Attempts whose leases it renews.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        working_on: Vec<Working>,
+    }
+    /// An attempt that an agent still works on.
+    Working {
+        /// The task.
+        task_id: TaskId,
+        /// Its attempt.
+        token: FencingToken,
+    }
+    /// Names one agent.
+    AgentRef {
+        /// Which.
+        agent_id: AgentId,
+    }
+    /// `agent/list`: which agents.
+    AgentList {
+        /// Only those of this namespace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<Namespace>,
+        /// At most so many, up to 1000. None: 100.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+        /// Go on after this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<AgentId>,
+    }
+    /// `capability/find`: what could do this?
+    CapabilityFind {
+        /// In words. None: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intent: Option<String>,
+        /// Only those of this namespace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<Namespace>,
+        /// Who asks: only what it may call is shown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from_agent: Option<AgentId>,
+        /// At most so many, up to 1000. None: 5.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+    }
+    /// Names one task.
+    TaskRef {
+        /// Which.
+        task_id: TaskId,
+    }
+    /// `task/wait`: until it ends, or until the wait is over.
+    TaskWait {
+        /// Which.
+        task_id: TaskId,
+        /// How long, at most 5 min. None: 30 s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<Span>,
+    }
+    /// `task/list` and `dead_letter/list`: which tasks, newest first.
+    TaskList {
+        /// Only those in this phase.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<PhaseName>,
+        /// Only those that this agent has or had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent_id: Option<AgentId>,
+        /// At most so many, up to 1000. None: 50.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+        /// Go on with those older than this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<TaskId>,
+    }
+    /// `task/claim`: give me work.
+    Claim {
+        /// Who pulls.
+        agent_id: AgentId,
+        /// Only this task, as it was offered. None: whatever is next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        /// At most so many tasks, up to 100. None: 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+        /// How long to wait for work, at most 5 min. None: not at all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<Span>,
+        /// How long the lease on each is; accept, progress and heartbeat renew it. None: 30 s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease: Option<Span>,
+    }
+    /// `task/accept`: I have it, and shall work on it now.
+    Accept {
+        /// Which.
+        task_id: TaskId,
+        /// Of which attempt.
+        token: FencingToken,
+    }
+    /// `task/progress`: still at it. Renews the attempt's lease.
+    Progress {
+        /// Which.
+        task_id: TaskId,
+        /// Of which attempt.
+        token: FencingToken,
+        /// Anything that tells how far it is; passed to those who subscribed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        progress: Option<RawJson>,
+    }
+    /// `task/complete`: done.
+    Complete {
+        /// Which.
+        task_id: TaskId,
+        /// Of which attempt.
+        token: FencingToken,
+        /// The result. None: `null`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<RawJson>,
+    }
+    /// `task/fail`: it did not work.
+    Fail {
+        /// Which.
+        task_id: TaskId,
+        /// Of which attempt.
+        token: FencingToken,
+        /// What is wrong, in words.
+        message: String,
+        /// Whether another try, here or elsewhere, can help.
+        #[serde(default)]
+        retryable: bool,
+        /// Whether the work had begun. Say `false` only if nothing at all has happened.
+        #[serde(default = "started")]
+        started: bool,
+        /// Not before this time has passed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<Span>,
+        /// Anything more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<RawJson>,
+    }
+    /// `task/release`: give it back, not begun and not counted as a try; or, as poison, never give it to anyone again.
+    Release {
+        /// Which.
+        task_id: TaskId,
+        /// Of which attempt.
+        token: FencingToken,
+        /// It breaks whoever takes it: to the dead letters at once.
+        #[serde(default)]
+        poison: bool,
+        /// Why, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    }
+    /// `task/subscribe`: tell me on this connection whenever the task changes.
+    Subscribe {
+        /// Which.
+        task_id: TaskId,
+    }
+    /// `dead_letter/redrive`: send them again, under their own ids.
+    Redrive {
+        /// These. Empty: all that the other fields name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        task_ids: Vec<TaskId>,
+        /// All that this agent had last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent_id: Option<AgentId>,
+        /// At most so many, up to 1000. None: 100.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+        /// The new deadline, from now. None: as long as the first was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Span>,
+    }
+}
+
+fn started() -> bool {
+    true
+}
+
+/// The state of something that an agent needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DependencyState {
+    /// Works.
+    Up,
+    /// Works badly.
+    Degraded,
+    /// Does not work.
+    Down,
+}
+
+answers! {
+    /// The answer to `agent/register`.
+    Registered {
+        /// Who.
+        agent_id: AgentId,
+        /// Which gateway or cluster answered.
+        cluster: String,
+        /// Grows with each registration that changed the card.
+        generation: u64,
+        /// Whether this was already so, and nothing changed.
+        unchanged: bool,
+        /// What it is sent from now on: the capabilities that were understood.
+        capabilities: Vec<CapabilityName>,
+        /// How it is reached.
+        endpoints: Vec<Endpoint>,
+        /// When the next heartbeat is due, at the latest.
+        heartbeat_due_at: Timestamp,
+        /// What is odd about the card, though it was accepted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
+    }
+    /// The answer to `agent/heartbeat`.
+    HeartbeatAnswer {
+        /// When the next is due, at the latest.
+        heartbeat_due_at: Timestamp,
+        /// Attempts that it should stop: cancelled, or given to another.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stop: Vec<Working>,
+        /// How many tasks wait for it to pull them.
+        waiting: u32,
+    }
+    /// An agent as it is now.
+    AgentView {
+        /// Its card.
+        card: AgentCard,
+        /// `alive`, `suspect`, `dead`, `ejected`, `overloaded` or `draining`: the first that holds of dead, suspect,
+        /// draining, ejected, overloaded.
+        state: AgentState,
+        /// Grows with each registration that changed the card.
+        generation: u64,
+        /// When it registered first.
+        registered_at: Timestamp,
+        /// When it was last heard of.
+        seen_at: Timestamp,
+        /// How many tasks it has.
+        in_flight: u32,
+        /// How many it said it has, itself.
+        reported_load: u32,
+        /// Whether it has an open connection to us.
+        connected: bool,
+        /// Breakers that are not closed, by capability.
+        #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+        breakers: std::collections::BTreeMap<CapabilityName, String>,
+    }
+    /// The answer to `agent/list`.
+    Agents {
+        /// In the order of their ids.
+        agents: Vec<AgentView>,
+    }
+    /// The answer to `agent/drain` and `agent/deregister`.
+    Drained {
+        /// How many tasks it still has.
+        in_flight: u32,
+    }
+    /// The answer to `capability/find`, best first.
+    Capabilities {
+        /// What was found.
+        capabilities: Vec<Found>,
+    }
+    /// A capability that was found.
+    Found {
+        /// Whose.
+        agent_id: AgentId,
+        /// Which, whole.
+        capability: Capability,
+        /// How near, 0 to 1. None: not asked by words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        similarity: Option<f64>,
+        /// Whether it could take work now.
+        available: bool,
+    }
+    /// The answer to `resolve`: where the agent is, for those who go there themselves.
+    Resolved {
+        /// Who would get it.
+        agent_id: AgentId,
+        /// For what.
+        capability: CapabilityName,
+        /// How to reach it, best first.
+        endpoints: Vec<Endpoint>,
+        /// The decision, as it would be recorded.
+        decision: crate::Decision,
+    }
+    /// The answer to `task/list` and `dead_letter/list`.
+    Tasks {
+        /// Newest first.
+        tasks: Vec<TaskView>,
+    }
+    /// The answer to `task/claim`.
+    Claimed {
+        /// The work, highest priority first; may be empty.
+        tasks: Vec<Delivery>,
+    }
+    /// The answer to accept, progress, complete, fail and release.
+    Noted {
+        /// Where the task is now.
+        phase: PhaseName,
+        /// When this attempt is taken back unless renewed. None: it has ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt_until: Option<Timestamp>,
+    }
+    /// The answer to `dead_letter/redrive`.
+    Redriven {
+        /// Those on their way again.
+        redriven: Vec<TaskId>,
+        /// Those that were not, and why.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<Refused>,
+    }
+    /// One task that was not redriven.
+    Refused {
+        /// Which.
+        task_id: TaskId,
+        /// Why.
+        failure: Failure,
+    }
+    /// The `data` of every error object, and the members of every problem body.
+    ErrorData {
+        /// The error's name.
+        code: String,
+        /// Who has to change something.
+        fault: crate::error::Fault,
+        /// Whether to send it again.
+        retry: crate::error::Retry,
+        /// Not before this time has passed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<Span>,
+        /// The task that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        /// What was near, if nobody fitted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        suggestions: Vec<Suggestion>,
+        /// Anything more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<RawJson>,
+    }
+}
+
+/// How an agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Takes work.
+    Alive,
+    /// Missed 3 heartbeats: no new work.
+    Suspect,
+    /// Missed 4 heartbeats: its work is taken back.
+    Dead,
+    /// Failed its probes: no new work.
+    Ejected,
+    /// Has more than it can take: less new work.
+    Overloaded,
+    /// About to stop: no new work.
+    Draining,
+}
+
+impl AgentState {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Suspect => "suspect",
+            Self::Dead => "dead",
+            Self::Ejected => "ejected",
+            Self::Overloaded => "overloaded",
+            Self::Draining => "draining",
+        }
+    }
+}

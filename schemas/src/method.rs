@@ -1,0 +1,119 @@
+//! The one table of methods: name, what it needs permission for, and the types of its parameters and result.
+//! JSON-RPC over HTTP, WebSocket and stdio, the REST routes, the SDKs and the conformance runner all go by it.
+
+use crate::call;
+
+/// What a caller must be allowed to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Be the agent that the call names.
+    Serve,
+    /// See agents and capabilities that it may call.
+    Discover,
+    /// Ask agents for work.
+    Call,
+    /// See and end tasks of its own.
+    OwnTask,
+    /// Operate the gateway.
+    Operate,
+}
+
+macro_rules! table {
+    ($( $variant:ident = $name:literal, $permission:ident, $params:ty => $result:ty, $summary:literal; )*) => {
+        /// A method of the gateway.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Method { $( #[doc = $summary] $variant, )* }
+
+        impl Method {
+            /// Every method, in the order of the table.
+            pub const ALL: &'static [Self] = &[$( Self::$variant, )*];
+
+            /// The name on the wire.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )* }
+            }
+
+            /// What a caller must be allowed to do.
+            #[must_use]
+            pub const fn permission(self) -> Permission {
+                match self { $( Self::$variant => Permission::$permission, )* }
+            }
+
+            /// What it does, in a line.
+            #[must_use]
+            pub const fn summary(self) -> &'static str {
+                match self { $( Self::$variant => $summary, )* }
+            }
+
+            /// The method with this name.
+            #[must_use]
+            pub fn by_name(name: &str) -> Option<Self> {
+                match name { $( $name => Some(Self::$variant), )* _ => None }
+            }
+
+            /// The schemas of its parameters and its result.
+            #[cfg(feature = "json-schema")]
+            pub fn schemas(self, generator: &mut schemars::SchemaGenerator) -> (schemars::Schema, schemars::Schema) {
+                match self {
+                    $( Self::$variant => (generator.subschema_for::<$params>(), generator.subschema_for::<$result>()), )*
+                }
+            }
+        }
+    };
+}
+
+table! {
+    AgentRegister = "agent/register", Serve, crate::AgentCard => call::Registered, "Registers an agent, or registers it again.";
+    AgentHeartbeat = "agent/heartbeat", Serve, call::Heartbeat => call::HeartbeatAnswer, "Renews an agent's lease and reports its load.";
+    AgentDrain = "agent/drain", Serve, call::AgentRef => call::Drained, "Sends an agent no new work; what it has may finish.";
+    AgentDeregister = "agent/deregister", Serve, call::AgentRef => call::Drained, "Forgets an agent; what it has is taken back.";
+    AgentGet = "agent/get", Discover, call::AgentRef => call::AgentView, "Shows one agent and how it is.";
+    AgentList = "agent/list", Discover, call::AgentList => call::Agents, "Lists agents and how they are.";
+    CapabilityFind = "capability/find", Discover, call::CapabilityFind => call::Capabilities, "Finds capabilities by words.";
+    Reach = "reach", Call, call::Submit => crate::TaskView, "Submits a task and waits for its end.";
+    Resolve = "resolve", Discover, call::Submit => call::Resolved, "Tells which agent would get a task and where it is, and submits nothing.";
+    TaskSubmit = "task/submit", Call, call::Submit => crate::TaskView, "Takes on a task; it is durable before this returns.";
+    TaskWait = "task/wait", OwnTask, call::TaskWait => crate::TaskView, "Waits until a task ends, and answers what it is then.";
+    TaskGet = "task/get", OwnTask, call::TaskRef => crate::TaskView, "Shows a task as it is now.";
+    TaskList = "task/list", OwnTask, call::TaskList => call::Tasks, "Lists tasks, newest first.";
+    TaskCancel = "task/cancel", OwnTask, call::TaskRef => crate::TaskView, "Calls a task off and tells its agent.";
+    TaskExplain = "task/explain", OwnTask, call::TaskRef => crate::Explanation, "Shows every routing decision taken for a task.";
+    TaskClaim = "task/claim", Serve, call::Claim => call::Claimed, "Pulls work under a lease with a fencing token.";
+    TaskAccept = "task/accept", Serve, call::Accept => call::Noted, "The agent has it and will work on it now.";
+    TaskProgress = "task/progress", Serve, call::Progress => call::Noted, "The agent is still at it; renews the lease.";
+    TaskComplete = "task/complete", Serve, call::Complete => call::Noted, "The agent is done.";
+    TaskFail = "task/fail", Serve, call::Fail => call::Noted, "The agent did not succeed.";
+    TaskRelease = "task/release", Serve, call::Release => call::Noted, "The agent gives a task back.";
+    TaskSubscribe = "task/subscribe", OwnTask, call::Subscribe => crate::TaskView, "Sends `task/changed` on this connection until the task ends.";
+    DeadLetterList = "dead_letter/list", Operate, call::TaskList => call::Tasks, "Lists tasks that were given up on.";
+    DeadLetterGet = "dead_letter/get", Operate, call::TaskRef => crate::Explanation, "Shows one of them with its history.";
+    DeadLetterRedrive = "dead_letter/redrive", Operate, call::Redrive => call::Redriven, "Sends them again, under their own ids.";
+}
+
+/// Messages that the gateway sends to a connected agent or subscriber.
+pub mod push {
+    /// A request: here is work (`Delivery`); answer with any result to say "I have it".
+    pub const DELIVER: &str = "task/deliver";
+    /// A notification: work that may be claimed (`TaskRef` and capability).
+    pub const OFFER: &str = "task/offer";
+    /// A notification: stop working on this attempt (`Working`).
+    pub const CANCEL: &str = "task/stop";
+    /// A notification: a task that was subscribed to has changed (`TaskView`).
+    pub const CHANGED: &str = "task/changed";
+    /// A request: are you well? Answered with `Health`.
+    pub const PROBE: &str = "agent/probe";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_finds_its_method() {
+        for method in Method::ALL {
+            assert_eq!(Method::by_name(method.name()), Some(*method));
+        }
+        assert_eq!(Method::by_name("no/such"), None);
+    }
+}
