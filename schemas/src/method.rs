@@ -1,6 +1,7 @@
 //! The one table of methods: name, what it needs permission for, and the types of its parameters and result.
 //! JSON-RPC over HTTP, WebSocket and stdio, the REST routes, the SDKs and the conformance runner all go by it.
 
+#[cfg(feature = "json-schema")]
 use crate::call;
 
 /// What a caller must be allowed to do.

@@ -1,1 +1,6 @@
-//! Placeholder.
+//! What Agent-Reach decides: leases, health, routing, scoring, task steps, idempotency, access.
+//!
+//! Pure: time and chance are arguments. No clock, no entropy, no log, no await, and nothing whose order depends
+//! on a hash.
+
+pub mod task;

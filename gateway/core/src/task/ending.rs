@@ -1,0 +1,212 @@
+//! How attempts end, and what becomes of the task then: another try, a step down its fallback chain, or the end.
+
+use fastrand::Rng;
+use reach_schemas::{ErrorCode, Failure, FallbackStep, RawJson, Span};
+
+use super::event::Trace;
+use super::phase::Phase;
+use super::step::{EndedAttempt, Next, Refusal};
+
+/// How an attempt ended, as breakers and history see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With a result.
+    Succeeded,
+    /// With an answer that is the caller's or the task's fault: the agent is well.
+    Answered,
+    /// Badly.
+    Failed,
+    /// Neither well nor badly: cancelled, given back, or never begun because the agent was full.
+    Neutral,
+}
+
+/// What is done once an attempt has failed.
+enum Onward {
+    Retry { after: Span },
+    Fallback,
+    Final(Phase),
+}
+
+/// The wait before the nth try, `n` counted from 1: none before the first retry of what did not begin, then 200 ms,
+/// doubled each time, with full jitter on the upper half.
+fn backoff(retries: u32, trace: Trace, hint: Option<Span>, rng: &mut Rng) -> Span {
+    if let Some(hint) = hint {
+        return hint;
+    }
+    if retries <= 1 && trace == Trace::NotStarted {
+        return Span::ZERO;
+    }
+    let base = 200_u64.saturating_mul(1 << retries.saturating_sub(1).min(7));
+    Span::from_ms(base / 2 + rng.u64(0..=base / 2))
+}
+
+pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<Failure>) {
+    let now = next.now;
+    let Some(attempt) = next.state.attempts.last_mut() else { return };
+    attempt.ended_at = Some(now);
+    attempt.failure = failure;
+    next.effects.ended = Some(EndedAttempt {
+        agent_id: attempt.agent_id.clone(),
+        capability: attempt.capability.clone(),
+        token: attempt.token,
+        ending,
+        took: now.since(attempt.started_at),
+    });
+}
+
+pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) {
+    let ending = match (trace, failure.code) {
+        (_, ErrorCode::Overloaded) => Ending::Neutral,
+        (Trace::FailedForGood, code) if code != ErrorCode::InvalidResult => Ending::Answered,
+        (Trace::NotStarted | Trace::FailedRetryable | Trace::FailedForGood | Trace::Unknown, _) => Ending::Failed,
+    };
+    end_attempt(next, ending, Some(failure.clone()));
+    onward(next, failure, trace, rng);
+}
+
+pub(super) fn released(next: &mut Next<'_>) {
+    end_attempt(next, Ending::Neutral, None);
+    next.state.tries_used = next.state.tries_used.saturating_sub(1);
+    again(next, Span::ZERO);
+}
+
+pub(super) fn poisoned(next: &mut Next<'_>, failure: Failure) {
+    end_attempt(next, Ending::Answered, Some(failure.clone()));
+    next.finish(Phase::DeadLettered(failure));
+}
+
+/// Nobody will ever fit what is asked for now: down the chain, or refused.
+pub(super) fn nobody(next: &mut Next<'_>, failure: Failure) {
+    if !fall_back(next) {
+        next.finish(Phase::DeadLettered(failure));
+    }
+}
+
+/// Its time has come: the deadline, or the end of an attempt that gave no sign.
+pub(super) fn due(next: &mut Next<'_>, rng: &mut Rng) -> Result<(), Refusal> {
+    let due_at = next.state.phase.due_at(next.state.deadline_at).ok_or_else(|| next.wrong_phase())?;
+    if due_at > next.now {
+        return Err(Refusal::NotDue);
+    }
+    let Phase::Submitted { offered, .. } = &next.state.phase else {
+        silent(next, rng);
+        return Ok(());
+    };
+    if next.now < next.state.deadline_at {
+        // The dispatcher routes it; there is nothing to change yet.
+        return Err(Refusal::Already);
+    }
+    next.effects.withdraw = offered.iter().map(|offer| offer.agent_id.clone()).collect();
+    let failure = expired(next);
+    next.finish(Phase::Expired(failure));
+    Ok(())
+}
+
+/// A live attempt gave no sign until its time was over.
+fn silent(next: &mut Next<'_>, rng: &mut Rng) {
+    let is_parked = matches!(next.state.phase, Phase::Routed(_))
+        && next.state.attempts.last().is_some_and(|attempt| attempt.protocol == reach_schemas::Protocol::Queue);
+    let agent = next.state.attempts.last().map(|attempt| attempt.agent_id.to_string()).unwrap_or_default();
+    let is_lease = next.state.phase.hold().is_some_and(|hold| hold.lease_until.is_some_and(|at| at <= next.now));
+    let (trace, failure) = if is_parked {
+        (Trace::NotStarted, Failure::new(ErrorCode::Timeout, format!("{agent} did not pull the task in time")))
+    } else if is_lease {
+        (Trace::Unknown, Failure::new(ErrorCode::AgentLost, format!("{agent} did not renew its lease on the task")))
+    } else {
+        (Trace::Unknown, Failure::new(ErrorCode::Timeout, format!("{agent} did not answer in time")))
+    };
+    next.stop();
+    failed(next, failure, trace, rng);
+}
+
+fn onward(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) {
+    match decide(next, failure, trace, rng) {
+        Onward::Retry { after } => again(next, after),
+        Onward::Final(phase) => next.finish(phase),
+        Onward::Fallback => {}
+    }
+}
+
+fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) -> Onward {
+    if trace == Trace::FailedForGood {
+        return Onward::Final(Phase::Failed(failure));
+    }
+    let Some(plan) = &next.state.plan else { return Onward::Final(Phase::DeadLettered(failure)) };
+    let is_unknown = trace == Trace::Unknown && !plan.effect.is_repeatable();
+    let is_lateral = plan.lateral.unwrap_or(true) && !is_unknown;
+    let tries_left = next.state.tries_used < next.task.birth.tries();
+    let after = backoff(next.state.tries_used, trace, failure.retry_after, rng);
+    let is_in_time = next.now + after < next.state.deadline_at;
+    if is_lateral && tries_left && is_in_time {
+        return Onward::Retry { after };
+    }
+    if next.now < next.state.deadline_at && fall_back(next) {
+        return Onward::Fallback;
+    }
+    if is_unknown {
+        let message = format!("{}; the write may or may not have happened, and was not sent again", failure.message);
+        return Onward::Final(Phase::DeadLettered(Failure { code: ErrorCode::OutcomeUnknown, message, ..failure }));
+    }
+    if is_in_time || !tries_left {
+        return Onward::Final(Phase::DeadLettered(failure));
+    }
+    let failure = Failure { code: ErrorCode::Expired, ..failure };
+    Onward::Final(Phase::Expired(failure))
+}
+
+fn again(next: &mut Next<'_>, after: Span) {
+    next.state.phase = Phase::Submitted { not_before: next.now + after, offered: Vec::new() };
+    next.effects.changed = true;
+}
+
+/// Takes the next step down the fallback chain, if there is one.
+fn fall_back(next: &mut Next<'_>) -> bool {
+    let Some(plan) = &next.state.plan else { return false };
+    let Some(step) = plan.fallback.get(next.state.fallbacks_taken).cloned() else { return false };
+    let asked = next.state.attempts.last().map(|attempt| attempt.capability.clone());
+    let asked = asked.or_else(|| next.state.target.capability.clone());
+    next.state.fallbacks_taken += 1;
+    if next.state.fallback_from.is_none() {
+        next.state.fallback_from.clone_from(&asked);
+    }
+    match step {
+        FallbackStep::Capability(capability) => ask(next, None, Some(capability)),
+        FallbackStep::Agent(agent_id) => ask(next, Some(agent_id), asked),
+        FallbackStep::Static(result) => next.finish(Phase::Completed { result }),
+        FallbackStep::Instruction(text) => {
+            let result = RawJson::of(&std::collections::BTreeMap::from([("instruction", text)]))
+                .expect("a map of text to text can be written as JSON");
+            next.finish(Phase::Completed { result });
+        }
+    }
+    true
+}
+
+fn ask(
+    next: &mut Next<'_>,
+    to_agent: Option<reach_schemas::AgentId>,
+    capability: Option<reach_schemas::CapabilityName>,
+) {
+    next.state.target.to_agent = to_agent;
+    next.state.target.capability = capability;
+    next.state.target.intent = None;
+    next.state.tries_used = 0;
+    again(next, Span::ZERO);
+}
+
+/// The failure of a task whose deadline passed while it waited.
+fn expired(next: &Next<'_>) -> Failure {
+    let waited = next.now.since(next.task.birth.created_at);
+    let last = next.state.decisions.last().filter(|decision| decision.chosen.is_none());
+    let mut failure = match next.state.attempts.last().and_then(|attempt| attempt.failure.as_ref()) {
+        Some(earlier) => Failure::new(
+            ErrorCode::Expired,
+            format!("the deadline passed after {waited}; the last attempt failed: {}", earlier.message),
+        ),
+        None => Failure::new(ErrorCode::Expired, format!("the deadline passed after {waited} with no agent free")),
+    };
+    if let Some(decision) = last {
+        failure.suggestions.clone_from(&decision.suggestions);
+    }
+    failure
+}

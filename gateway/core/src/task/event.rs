@@ -1,0 +1,142 @@
+//! What can happen to a task.
+
+use reach_schemas::{AgentId, CapabilityName, Decision, Failure, FencingToken, Protocol, RawJson, Span, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::Plan;
+
+/// An agent that may claim a task, and for what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    /// Who.
+    pub agent_id: AgentId,
+    /// For what.
+    pub capability: CapabilityName,
+}
+
+/// An agent that was chosen for a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    /// Who.
+    pub agent_id: AgentId,
+    /// For what.
+    pub capability: CapabilityName,
+    /// How it is reached.
+    pub protocol: Protocol,
+    /// What its capability says.
+    pub plan: Plan,
+}
+
+/// Something that happened to a task, or that somebody wants to happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The router chose an agent.
+    Assign {
+        /// Whom.
+        assignment: Assignment,
+        /// How the choice was made.
+        decision: Decision,
+    },
+    /// The router found who may claim it.
+    Offer {
+        /// Who.
+        to: Vec<Offered>,
+        /// What the best of their capabilities says.
+        plan: Plan,
+        /// How they were found.
+        decision: Decision,
+    },
+    /// The router found nobody who can take it now.
+    Defer {
+        /// When to look again.
+        until: Timestamp,
+        /// Why nobody can.
+        decision: Decision,
+    },
+    /// The router found that nobody ever will.
+    GiveUp {
+        /// Why.
+        failure: Failure,
+        /// The same, as a decision.
+        decision: Decision,
+    },
+    /// An agent pulls it.
+    Claim {
+        /// Who.
+        agent_id: AgentId,
+        /// How long its lease is.
+        lease: Span,
+    },
+    /// It arrived at the agent.
+    Delivered {
+        /// Of which attempt.
+        token: FencingToken,
+    },
+    /// The agent said "I have it".
+    Accept {
+        /// Of which attempt.
+        token: FencingToken,
+    },
+    /// The agent is still at it.
+    Progress {
+        /// Of which attempt.
+        token: FencingToken,
+        /// What it says.
+        progress: Option<RawJson>,
+    },
+    /// The agent's heartbeat says that it still holds it.
+    Renew {
+        /// Of which attempt.
+        token: FencingToken,
+    },
+    /// The agent is done.
+    Complete {
+        /// Of which attempt.
+        token: FencingToken,
+        /// The result.
+        result: RawJson,
+    },
+    /// The agent failed, or could not be reached, or was lost.
+    Fail {
+        /// Of which attempt.
+        token: FencingToken,
+        /// Why.
+        failure: Failure,
+        /// What is known of the work.
+        trace: Trace,
+    },
+    /// The agent gives it back, not begun.
+    Release {
+        /// Of which attempt.
+        token: FencingToken,
+    },
+    /// The agent says that it breaks whoever takes it.
+    Poison {
+        /// Of which attempt.
+        token: FencingToken,
+        /// Why.
+        failure: Failure,
+    },
+    /// The caller calls it off.
+    Cancel,
+    /// Its `due_at` has come.
+    Due,
+    /// An operator, or a caller with `on_failed: retry`, sends it again.
+    Redrive {
+        /// The new deadline.
+        deadline_at: Timestamp,
+    },
+}
+
+/// What is known of the work of an attempt that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// It certainly did not begin: another try is safe.
+    NotStarted,
+    /// The agent says that it failed and that another try may help.
+    FailedRetryable,
+    /// The agent says that it failed for good.
+    FailedForGood,
+    /// Nobody can tell whether it happened.
+    Unknown,
+}

@@ -1,0 +1,253 @@
+//! A task and its life. What never changes is in [`Birth`]; what does is in [`State`], and only
+//! [`step()`](step::step) makes a new one. Nothing here reads a clock or touches the world.
+
+pub mod ending;
+pub mod event;
+pub mod phase;
+pub mod step;
+pub mod view;
+
+use std::sync::Arc;
+
+use reach_schemas::{
+    AgentId, CapabilityName, Decision, Delivery, Effect, Failure, FallbackStep, FencingToken, IdempotencyKey, Mode,
+    Namespace, Protocol, RawJson, Span, Submit, TaskId, Tier, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+pub use event::{Assignment, Event, Offered};
+pub use phase::Phase;
+pub use step::{Effects, EndedAttempt, Refusal, Step, step};
+
+/// How many decisions a task keeps; the oldest but the first go when there are more.
+pub const DECISIONS_MAX: usize = 12;
+/// How many ended attempts a task keeps.
+pub const ATTEMPTS_MAX: usize = 24;
+/// How many tries a task has when its caller does not say.
+pub const TRIES: u32 = 3;
+/// How many tries a caller may ask for.
+pub const TRIES_MAX: u32 = 10;
+
+/// What a task is born with, and keeps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose keys its key is among: the caller.
+    pub scope: String,
+    /// What the caller wrote.
+    pub submit: Submit,
+    /// When it was taken on.
+    pub created_at: Timestamp,
+}
+
+impl Birth {
+    /// How many tries it may have.
+    #[must_use]
+    pub fn tries(&self) -> u32 {
+        self.submit.tries.unwrap_or(TRIES)
+    }
+
+    /// 0 to 9, 9 first.
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        self.submit.priority.unwrap_or(5)
+    }
+
+    /// The key that agents see: the caller's, or the task's id.
+    #[must_use]
+    pub fn delivery_key(&self) -> String {
+        self.submit.idempotency_key.as_ref().map_or_else(|| self.id.to_string(), IdempotencyKey::to_string)
+    }
+}
+
+/// A task: what it was born with, where it is, and how often it has changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// What it was born with.
+    pub birth: Arc<Birth>,
+    /// Grows by one with every commit; a commit made on an older one is refused by the store.
+    pub version: u64,
+    /// Where it is.
+    pub state: State,
+}
+
+/// Where a task is, and what it went through.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// The newest fencing token.
+    pub token: FencingToken,
+    /// How many tries it has used since it was born, redriven, or went down its fallback chain.
+    pub tries_used: u32,
+    /// What is asked for now; a fallback changes it.
+    pub target: Target,
+    /// What the chosen capability says of timeouts, repeats and fallbacks. None: never routed.
+    pub plan: Option<Plan>,
+    /// How many fallback steps have been taken.
+    pub fallbacks_taken: usize,
+    /// The capability that was asked first, once a fallback has been taken.
+    pub fallback_from: Option<CapabilityName>,
+    /// What was tried, oldest first; the last one may be live.
+    pub attempts: Vec<Attempt>,
+    /// What was decided, oldest first.
+    pub decisions: Vec<Decision>,
+    /// What the agent last said of its progress.
+    pub progress: Option<RawJson>,
+    /// Final by.
+    pub deadline_at: Timestamp,
+    /// When it became final.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// This agent and no other.
+    pub to_agent: Option<AgentId>,
+    /// This capability.
+    pub capability: Option<CapabilityName>,
+    /// In words.
+    pub intent: Option<String>,
+    /// In this namespace only.
+    pub namespace: Option<Namespace>,
+}
+
+/// What a capability's owner and the caller laid down for the attempts to come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What it does to the world.
+    pub effect: Effect,
+    /// Its tier.
+    pub tier: Tier,
+    /// How long one attempt may take without a sign of progress.
+    pub attempt_timeout: Span,
+    /// Whether another agent is tried before the fallback. None: unless a `write` may have started.
+    pub lateral: Option<bool>,
+    /// What to do once every try has failed.
+    pub fallback: Vec<FallbackStep>,
+}
+
+/// One try of a task on one agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its fencing token.
+    pub token: FencingToken,
+    /// Who was asked.
+    pub agent_id: AgentId,
+    /// For what.
+    pub capability: CapabilityName,
+    /// How the agent is reached.
+    pub protocol: Protocol,
+    /// When it was given out.
+    pub started_at: Timestamp,
+    /// When it arrived.
+    pub delivered_at: Option<Timestamp>,
+    /// When the agent said "I have it".
+    pub accepted_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+}
+
+impl Task {
+    /// A new task, waiting to be routed at once.
+    #[must_use]
+    pub fn new(birth: Birth, deadline: Span) -> Self {
+        let submit = &birth.submit;
+        let state = State {
+            phase: Phase::Submitted { not_before: birth.created_at, offered: Vec::new() },
+            token: FencingToken(0),
+            tries_used: 0,
+            target: Target {
+                to_agent: submit.to_agent.clone(),
+                capability: submit.capability.clone(),
+                intent: submit.intent.clone(),
+                namespace: submit.namespace.clone(),
+            },
+            plan: None,
+            fallbacks_taken: 0,
+            fallback_from: None,
+            attempts: Vec::new(),
+            decisions: Vec::new(),
+            progress: None,
+            deadline_at: birth.created_at + deadline,
+            finished_at: None,
+        };
+        Self { birth: Arc::new(birth), version: 0, state }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.birth.id
+    }
+
+    /// How it finds its agent.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.birth.submit.mode
+    }
+
+    /// The live attempt, if there is one.
+    #[must_use]
+    pub fn live_attempt(&self) -> Option<&Attempt> {
+        self.state.live_attempt()
+    }
+
+    /// When somebody must look at it again. None: it is final.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        self.state.phase.due_at(self.state.deadline_at)
+    }
+
+    /// The live attempt as its agent gets it.
+    #[must_use]
+    pub fn delivery(&self) -> Option<Delivery> {
+        let attempt = self.live_attempt()?;
+        let plan = self.state.plan.as_ref()?;
+        let submit = &self.birth.submit;
+        Some(Delivery {
+            task_id: self.id(),
+            token: attempt.token,
+            attempt: u32::try_from(self.state.attempts.len()).unwrap_or(u32::MAX),
+            agent_id: attempt.agent_id.clone(),
+            capability: attempt.capability.clone(),
+            effect: plan.effect,
+            params: submit.params.clone(),
+            intent: submit.intent.clone(),
+            from_agent: submit.from_agent.clone(),
+            idempotency_key: self.birth.delivery_key(),
+            attempt_until: self.state.phase.until().unwrap_or(self.state.deadline_at),
+            deadline_at: self.state.deadline_at,
+            traceparent: submit.traceparent.clone(),
+        })
+    }
+}
+
+impl State {
+    /// The live attempt, if there is one.
+    #[must_use]
+    pub fn live_attempt(&self) -> Option<&Attempt> {
+        if self.phase.is_live() { self.attempts.last() } else { None }
+    }
+
+    /// Who has been tried since the task was born or redriven and has not merely given it back.
+    pub fn tried(&self) -> impl Iterator<Item = &AgentId> {
+        let last = self.attempts.len().saturating_sub(self.tries_used as usize);
+        self.attempts[last..].iter().filter(|attempt| attempt.ended_at.is_some()).map(|attempt| &attempt.agent_id)
+    }
+
+    /// Keeps a decision; of two refusals in a row only the newer one.
+    pub(crate) fn note(&mut self, decision: Decision) {
+        let repeats = self.decisions.last().is_some_and(|last| last.chosen.is_none() && decision.chosen.is_none());
+        if repeats {
+            self.decisions.pop();
+        } else if self.decisions.len() >= DECISIONS_MAX {
+            self.decisions.remove(1);
+        }
+        self.decisions.push(decision);
+    }
+}

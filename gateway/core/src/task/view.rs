@@ -1,0 +1,93 @@
+//! A task as callers see it.
+
+use reach_schemas::error::{REACH_FALLBACK, REACH_OK};
+use reach_schemas::{AttemptView, ErrorCode, Explanation, Failure, TaskView};
+
+use super::{Attempt, Phase, Task};
+
+impl Task {
+    /// The task as callers see it.
+    #[must_use]
+    pub fn view(&self) -> TaskView {
+        let (state, submit) = (&self.state, &self.birth.submit);
+        let last = state.attempts.last();
+        let result = match &state.phase {
+            Phase::Completed { result } => Some(result.clone()),
+            Phase::Submitted { .. }
+            | Phase::Routed(_)
+            | Phase::Delivered(_)
+            | Phase::Accepted(_)
+            | Phase::Failed(_)
+            | Phase::Cancelled
+            | Phase::Expired(_)
+            | Phase::DeadLettered(_) => None,
+        };
+        TaskView {
+            task_id: self.id(),
+            phase: state.phase.name(),
+            outcome: self.outcome().map(str::to_owned),
+            replayed: false,
+            result,
+            failure: self.failure(),
+            from_agent: submit.from_agent.clone(),
+            to_agent: last.map(|attempt| attempt.agent_id.clone()).or_else(|| state.target.to_agent.clone()),
+            capability: last.map(|attempt| attempt.capability.clone()).or_else(|| state.target.capability.clone()),
+            fallback_from: state.fallback_from.clone(),
+            intent: submit.intent.clone(),
+            mode: submit.mode,
+            priority: self.birth.priority(),
+            idempotency_key: submit.idempotency_key.clone(),
+            token: state.token,
+            attempts: state.attempts.iter().map(attempt_view).collect(),
+            progress: state.progress.clone(),
+            created_at: self.birth.created_at,
+            deadline_at: state.deadline_at,
+            finished_at: state.finished_at,
+        }
+    }
+
+    /// The task and every decision that was taken for it.
+    #[must_use]
+    pub fn explanation(&self) -> Explanation {
+        Explanation { task: self.view(), decisions: self.state.decisions.clone() }
+    }
+
+    /// The word for how it ended. None: it has not.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&'static str> {
+        match &self.state.phase {
+            Phase::Completed { .. } if self.state.fallback_from.is_some() => Some(REACH_FALLBACK),
+            Phase::Completed { .. } => Some(REACH_OK),
+            Phase::Cancelled => Some(ErrorCode::Cancelled.outcome()),
+            Phase::Failed(failure) | Phase::Expired(failure) | Phase::DeadLettered(failure) => {
+                Some(failure.code.outcome())
+            }
+            Phase::Submitted { .. } | Phase::Routed(_) | Phase::Delivered(_) | Phase::Accepted(_) => None,
+        }
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        match &self.state.phase {
+            Phase::Cancelled => Some(Failure::new(ErrorCode::Cancelled, "the task was cancelled")),
+            Phase::Failed(failure) | Phase::Expired(failure) | Phase::DeadLettered(failure) => Some(failure.clone()),
+            Phase::Submitted { .. }
+            | Phase::Routed(_)
+            | Phase::Delivered(_)
+            | Phase::Accepted(_)
+            | Phase::Completed { .. } => None,
+        }
+    }
+}
+
+fn attempt_view(attempt: &Attempt) -> AttemptView {
+    AttemptView {
+        token: attempt.token,
+        agent_id: attempt.agent_id.clone(),
+        capability: attempt.capability.clone(),
+        started_at: attempt.started_at,
+        delivered_at: attempt.delivered_at,
+        accepted_at: attempt.accepted_at,
+        ended_at: attempt.ended_at,
+        failure: attempt.failure.clone(),
+    }
+}
