@@ -1,0 +1,105 @@
+//! One dispatcher for every transport: a frame goes in, its calls run through the handler, and the text of
+//! the answer comes out, or nothing where nothing may be said.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use jsonrpsee_types::ErrorObjectOwned;
+use jsonrpsee_types::error::INTERNAL_ERROR_CODE;
+use serde_json::value::RawValue;
+
+use super::batch::answer_batch;
+use super::envelope::{Call, Frame, Id, Invalid, Message};
+use super::fault::Fault;
+use super::limits::{Limits, StrayResponses};
+use super::write::Answer;
+
+/// How much of a caller's method name goes into the log.
+const LOGGED_NAME_MAX: usize = 64;
+
+/// What a handler says to one call: the result as JSON text, or the error object to send.
+pub type Outcome = Result<Box<RawValue>, ErrorObjectOwned>;
+
+/// Reads a frame, runs what it asks for, and gives the text of the answer: one line of JSON, or `None` for
+/// a notification, a batch of nothing else, or an ignored response.
+///
+/// The handler is asked once for every well-formed call, notifications included, whose outcome is dropped.
+/// Calls of a batch run side by side up to the limit, on the task that awaits this future; dropping it drops
+/// them all. A handler that panics ends its own call with an internal error (-32603) and no other.
+pub async fn answer<'f, H, F>(frame: &'f [u8], limits: &Limits, handler: H) -> Option<Bytes>
+where
+    H: Fn(Call<'f>) -> F,
+    F: Future<Output = Outcome>,
+{
+    answer_frame(Frame::parse(frame, limits), limits, handler).await
+}
+
+/// Does what [`answer`] does, for a transport that has read the frame itself.
+pub async fn answer_frame<'f, H, F>(frame: Frame<'f>, limits: &Limits, handler: H) -> Option<Bytes>
+where
+    H: Fn(Call<'f>) -> F,
+    F: Future<Output = Outcome>,
+{
+    match frame {
+        Frame::Single(message) => answer_message(message, limits, &handler).await.map(Answer::into_bytes),
+        Frame::Batch(messages) => answer_batch(messages, limits, &handler).await,
+    }
+}
+
+/// The answer to one message, if it gets one.
+pub(super) async fn answer_message<'f, H, F>(message: Message<'f>, limits: &Limits, handler: &H) -> Option<Answer<'f>>
+where
+    H: Fn(Call<'f>) -> F,
+    F: Future<Output = Outcome>,
+{
+    match message {
+        Message::Call(call) => {
+            let id = call.id;
+            let outcome = run(call, handler).await;
+            id.map(|id| Answer { id, outcome })
+        }
+        Message::Response(_) => {
+            refuse(Invalid { id: Id::NULL, fault: Fault::StrayResponse, is_response: true }, limits)
+        }
+        Message::Invalid(invalid) => refuse(invalid, limits),
+    }
+}
+
+fn refuse<'f>(invalid: Invalid<'f>, limits: &Limits) -> Option<Answer<'f>> {
+    if invalid.is_response && limits.stray_responses == StrayResponses::Ignore {
+        tracing::debug!(fault = %invalid.fault, "dropped a response that nobody waits for");
+        return None;
+    }
+    Some(Answer { id: invalid.id, outcome: Err(invalid.fault.to_error()) })
+}
+
+/// Runs one call and turns a panic into its outcome. The future is dropped then, and with it what was only
+/// its own; what handlers share must be whole at every await, which dropping a call asks of them anyway.
+async fn run<'f, H, F>(call: Call<'f>, handler: &H) -> Outcome
+where
+    H: Fn(Call<'f>) -> F,
+    F: Future<Output = Outcome>,
+{
+    let (method, is_notification) = (call.method.clone(), call.is_notification());
+    let outcome = AssertUnwindSafe(async { handler(call).await }).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|panic| Err(internal_error(&method, panic.as_ref())));
+    if let (true, Err(error)) = (is_notification, &outcome) {
+        tracing::debug!(method = beginning(&method), code = error.code(), "a notification failed; nobody is told");
+    }
+    outcome
+}
+
+fn internal_error(method: &str, panic: &(dyn Any + Send)) -> ErrorObjectOwned {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    tracing::error!(method = beginning(method), panic = text, "a call ended by a panic");
+    let message = "Internal error: the gateway failed on this call and has logged why; other calls go on";
+    ErrorObjectOwned::owned(INTERNAL_ERROR_CODE, message, None::<()>)
+}
+
+/// The beginning of a caller's text, as much as a log line should carry.
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(LOGGED_NAME_MAX).map_or(text, |(end, _)| &text[..end])
+}

@@ -1,0 +1,73 @@
+//! Answers as text, put together from raw pieces: an id and a result leave as they came.
+
+use bytes::Bytes;
+
+use super::dispatch::Outcome;
+use super::envelope::Id;
+
+/// Room for the constant parts of one answer.
+const FRAME_LEN: usize = 64;
+
+/// One answer, before it is text.
+pub(super) struct Answer<'f> {
+    pub(super) id: Id<'f>,
+    pub(super) outcome: Outcome,
+}
+
+impl Answer<'_> {
+    /// About how many bytes the answer takes.
+    pub(super) fn len(&self) -> usize {
+        let body = match &self.outcome {
+            Ok(result) => result.get().len(),
+            Err(error) => error.message().len() + error.data().map_or(0, |data| data.get().len()),
+        };
+        FRAME_LEN + self.id.get().len() + body
+    }
+
+    /// The answer as the whole of a frame.
+    pub(super) fn into_bytes(self) -> Bytes {
+        let mut out = Vec::with_capacity(self.len());
+        self.write(&mut out);
+        keep_on_one_line(&mut out);
+        out.into()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        out.extend_from_slice(self.id.get().as_bytes());
+        match &self.outcome {
+            Ok(result) => {
+                out.extend_from_slice(br#","result":"#);
+                out.extend_from_slice(result.get().as_bytes());
+            }
+            Err(error) => {
+                out.extend_from_slice(br#","error":"#);
+                serde_json::to_writer(&mut *out, error)
+                    .expect("an error object is text and raw JSON, and memory takes it");
+            }
+        }
+        out.push(b'}');
+    }
+}
+
+/// The answers of a batch, of which there must be one or more, in the given order.
+pub(super) fn batch_into_bytes<'f>(answers: impl Iterator<Item = Answer<'f>>, len: usize) -> Bytes {
+    let mut out = Vec::with_capacity(len);
+    for answer in answers {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        answer.write(&mut out);
+    }
+    out.push(b']');
+    keep_on_one_line(&mut out);
+    out.into()
+}
+
+/// Makes blanks of line breaks, for the transports that end a frame with one. A JSON string cannot hold a
+/// raw line break, so each of them stands between two tokens, where a blank means the same.
+fn keep_on_one_line(out: &mut [u8]) {
+    for byte in out {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
