@@ -4,10 +4,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jsonrpsee_types::ErrorObjectOwned;
-use jsonrpsee_types::error::OVERSIZED_RESPONSE_CODE;
+use reach_schemas::ErrorCode;
 
 use super::dispatch::{Outcome, answer_message};
 use super::envelope::{Call, Message};
+use super::error::refusal;
 use super::limits::Limits;
 use super::write::{Answer, batch_into_bytes};
 
@@ -60,8 +61,7 @@ where
 
 fn too_large(batch_answer_max: usize) -> ErrorObjectOwned {
     let message = format!(
-        "Response is too big: the call has run, but the results of its batch are more than {batch_answer_max} bytes; \
-         ask for this one alone"
+        "the call has run, but the results of its batch are more than {batch_answer_max} bytes; ask for this one alone"
     );
-    ErrorObjectOwned::owned(OVERSIZED_RESPONSE_CODE, message, None::<()>)
+    refusal(ErrorCode::TooLarge, message)
 }

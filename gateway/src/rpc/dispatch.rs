@@ -7,12 +7,13 @@ use std::panic::AssertUnwindSafe;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use jsonrpsee_types::ErrorObjectOwned;
-use jsonrpsee_types::error::INTERNAL_ERROR_CODE;
+use reach_schemas::ErrorCode;
 use serde_json::value::RawValue;
 
 use super::batch::answer_batch;
 use super::envelope::{Call, Frame, Id, Invalid, Message};
-use super::fault::Fault;
+use super::error::refusal;
+use super::flaw::Flaw;
 use super::limits::{Limits, StrayResponses};
 use super::write::Answer;
 
@@ -60,19 +61,17 @@ where
             let outcome = run(call, handler).await;
             id.map(|id| Answer { id, outcome })
         }
-        Message::Response(_) => {
-            refuse(Invalid { id: Id::NULL, fault: Fault::StrayResponse, is_response: true }, limits)
-        }
+        Message::Response(_) => refuse(Invalid { id: Id::NULL, flaw: Flaw::StrayResponse, is_response: true }, limits),
         Message::Invalid(invalid) => refuse(invalid, limits),
     }
 }
 
 fn refuse<'f>(invalid: Invalid<'f>, limits: &Limits) -> Option<Answer<'f>> {
     if invalid.is_response && limits.stray_responses == StrayResponses::Ignore {
-        tracing::debug!(fault = %invalid.fault, "dropped a response that nobody waits for");
+        tracing::debug!(flaw = %invalid.flaw, "dropped a response that nobody waits for");
         return None;
     }
-    Some(Answer { id: invalid.id, outcome: Err(invalid.fault.to_error()) })
+    Some(Answer { id: invalid.id, outcome: Err(invalid.flaw.to_error()) })
 }
 
 /// Runs one call and turns a panic into its outcome. The future is dropped then, and with it what was only
@@ -95,8 +94,7 @@ fn internal_error(method: &str, panic: &(dyn Any + Send)) -> ErrorObjectOwned {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
     tracing::error!(method = beginning(method), panic = text, "a call ended by a panic");
-    let message = "Internal error: the gateway failed on this call and has logged why; other calls go on";
-    ErrorObjectOwned::owned(INTERNAL_ERROR_CODE, message, None::<()>)
+    refusal(ErrorCode::Internal, "the call failed inside the gateway, whose log says why; call again later")
 }
 
 /// The beginning of a caller's text, as much as a log line should carry.

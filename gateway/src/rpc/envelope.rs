@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::fault::Fault;
+use super::flaw::Flaw;
 use super::limits::Limits;
 use super::members::{Entries, Member, Members};
 use super::nesting::is_nested_beyond;
@@ -13,7 +13,7 @@ use super::nesting::is_nested_beyond;
 /// What one text of a transport holds.
 #[derive(Debug)]
 pub enum Frame<'a> {
-    /// One message, or one fault of the whole frame.
+    /// One message, or one flaw of the whole frame.
     Single(Message<'a>),
     /// A batch: at least one message and at most the limit, in the order they came.
     Batch(Vec<Message<'a>>),
@@ -64,7 +64,7 @@ pub struct Invalid<'a> {
     /// The id to refuse it under: its own where that could be read, else `null`.
     pub id: Id<'a>,
     /// Why.
-    pub fault: Fault,
+    pub flaw: Flaw,
     /// Whether it was meant as a response; [`super::StrayResponses`] says whether it is answered at all.
     pub is_response: bool,
 }
@@ -105,7 +105,7 @@ impl<'a> Frame<'a> {
     pub fn parse(bytes: &'a [u8], limits: &Limits) -> Self {
         match read(bytes, limits) {
             Ok(frame) => frame,
-            Err(fault) => Self::Single(Message::Invalid(Invalid { id: Id::NULL, fault, is_response: false })),
+            Err(flaw) => Self::Single(Message::Invalid(Invalid { id: Id::NULL, flaw, is_response: false })),
         }
     }
 
@@ -131,10 +131,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Frame<'a>, Fault> {
-    let text = std::str::from_utf8(bytes).map_err(|error| Fault::NotUtf8 { at: error.valid_up_to() })?;
+fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Frame<'a>, Flaw> {
+    let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8 { at: error.valid_up_to() })?;
     if is_nested_beyond(bytes, limits.depth_max) {
-        return Err(Fault::TooDeep { depth_max: limits.depth_max });
+        return Err(Flaw::TooDeep { depth_max: limits.depth_max });
     }
     // The white space of JSON, which is less than that of Unicode.
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
@@ -143,32 +143,32 @@ fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Frame<'a>, Fault> {
         Some(b'[') => read_batch(text, limits.batch_max),
         Some(_) | None => {
             serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
-            Err(Fault::NotAnObject)
+            Err(Flaw::NotAnObject)
         }
     }
 }
 
 /// The array is read whole before its messages are looked into: a batch that is not JSON runs no call.
-fn read_batch(text: &str, batch_max: usize) -> Result<Frame<'_>, Fault> {
+fn read_batch(text: &str, batch_max: usize) -> Result<Frame<'_>, Flaw> {
     let entries = Entries::read(text, batch_max).map_err(not_json)?;
     match entries {
-        Entries::TooMany => Err(Fault::BatchTooLong { batch_max }),
-        Entries::All(entries) if entries.is_empty() => Err(Fault::EmptyBatch),
+        Entries::TooMany => Err(Flaw::BatchTooLong { batch_max }),
+        Entries::All(entries) if entries.is_empty() => Err(Flaw::EmptyBatch),
         Entries::All(entries) => Ok(Frame::Batch(entries.into_iter().map(read_entry).collect())),
     }
 }
 
 fn read_entry(entry: &RawValue) -> Message<'_> {
-    let fault = if entry.get().starts_with('{') {
+    let flaw = if entry.get().starts_with('{') {
         match Members::read(entry.get()) {
             Ok(members) => return members.into_message(),
             // The entry is JSON, so this is a key that is no Unicode.
             Err(error) => not_json(error),
         }
     } else {
-        Fault::NotAnObject
+        Flaw::NotAnObject
     };
-    Message::Invalid(Invalid { id: Id::NULL, fault, is_response: false })
+    Message::Invalid(Invalid { id: Id::NULL, flaw, is_response: false })
 }
 
 impl<'a> Members<'a> {
@@ -176,45 +176,45 @@ impl<'a> Members<'a> {
         let is_response =
             self.get(Member::Method).is_none() && (self.get(Member::Result).or(self.get(Member::Error))).is_some();
         let read = match self.came_twice() {
-            Some(fault) => Err(fault),
+            Some(flaw) => Err(flaw),
             None if is_response => self.response().map(Message::Response),
             None => self.call().map(Message::Call),
         };
-        read.unwrap_or_else(|fault| {
+        read.unwrap_or_else(|flaw| {
             let own = if self.has_one_id() && !is_response { self.get(Member::Id).and_then(Id::of) } else { None };
-            Message::Invalid(Invalid { id: own.unwrap_or(Id::NULL), fault, is_response })
+            Message::Invalid(Invalid { id: own.unwrap_or(Id::NULL), flaw, is_response })
         })
     }
 
-    fn call(&self) -> Result<Call<'a>, Fault> {
+    fn call(&self) -> Result<Call<'a>, Flaw> {
         self.check_version()?;
-        let id = self.get(Member::Id).map(|raw| Id::of(raw).ok_or(Fault::Id)).transpose()?;
-        let method = self.get(Member::Method).and_then(string_of).ok_or(Fault::Method)?;
+        let id = self.get(Member::Id).map(|raw| Id::of(raw).ok_or(Flaw::Id)).transpose()?;
+        let method = self.get(Member::Method).and_then(string_of).ok_or(Flaw::Method)?;
         let params = self.get(Member::Params);
         if params.is_some_and(|params| !params.get().starts_with(['{', '['])) {
-            return Err(Fault::Params);
+            return Err(Flaw::Params);
         }
         let answer = [Member::Result, Member::Error].into_iter().find(|member| self.get(*member).is_some());
         match answer {
-            Some(member) => Err(Fault::AsksAndAnswers { name: member.name() }),
+            Some(member) => Err(Flaw::AsksAndAnswers { name: member.name() }),
             None => Ok(Call { id, method, params }),
         }
     }
 
-    fn response(&self) -> Result<Response<'a>, Fault> {
+    fn response(&self) -> Result<Response<'a>, Flaw> {
         self.check_version()?;
-        let id = self.get(Member::Id).and_then(Id::of).ok_or(Fault::BrokenResponse)?;
+        let id = self.get(Member::Id).and_then(Id::of).ok_or(Flaw::BrokenResponse)?;
         let outcome = match (self.get(Member::Result), self.get(Member::Error)) {
             (Some(result), None) => Ok(result),
             (None, Some(error)) if error.get().starts_with('{') => Err(error),
-            (Some(_) | None, Some(_)) | (None, None) => return Err(Fault::BrokenResponse),
+            (Some(_) | None, Some(_)) | (None, None) => return Err(Flaw::BrokenResponse),
         };
         Ok(Response { id, outcome })
     }
 
-    fn check_version(&self) -> Result<(), Fault> {
+    fn check_version(&self) -> Result<(), Flaw> {
         let version = self.get(Member::Jsonrpc).and_then(string_of);
-        if version.as_deref() == Some("2.0") { Ok(()) } else { Err(Fault::Version) }
+        if version.as_deref() == Some("2.0") { Ok(()) } else { Err(Flaw::Version) }
     }
 }
 
@@ -224,6 +224,6 @@ fn string_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     if inner.contains('\\') { serde_json::from_str(raw.get()).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-fn not_json(error: serde_json::Error) -> Fault {
-    Fault::NotJson { reason: error.to_string() }
+fn not_json(error: serde_json::Error) -> Flaw {
+    Flaw::NotJson { reason: error.to_string() }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fault::Fault;
+use super::flaw::Flaw;
 
 /// The names of [`Member`], in its order.
 const NAMES: [&str; 6] = ["jsonrpc", "method", "params", "id", "result", "error"];
@@ -48,7 +48,7 @@ impl Member {
 pub(super) struct Members<'a> {
     named: [Option<&'a RawValue>; NAMES.len()],
     id_came_twice: bool,
-    came_twice: Option<Fault>,
+    came_twice: Option<Flaw>,
 }
 
 impl<'a> Members<'a> {
@@ -70,8 +70,8 @@ impl<'a> Members<'a> {
         self.get(Member::Id).is_some() && !self.id_came_twice
     }
 
-    /// The fault of a member that came twice, if one did.
-    pub(super) fn came_twice(&mut self) -> Option<Fault> {
+    /// The flaw of a member that came twice, if one did.
+    pub(super) fn came_twice(&mut self) -> Option<Flaw> {
         self.came_twice.take()
     }
 
@@ -81,7 +81,7 @@ impl<'a> Members<'a> {
             return;
         }
         self.id_came_twice |= matches!(member, Member::Id);
-        self.came_twice = Some(Fault::Twice { name: member.name() });
+        self.came_twice = Some(Flaw::Twice { name: member.name() });
     }
 }
 
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 Key::Stranger(name) => {
                     map.next_value::<IgnoredAny>()?;
                     if !strangers.insert(name) {
-                        members.came_twice.get_or_insert(Fault::StrangerTwice);
+                        members.came_twice.get_or_insert(Flaw::StrangerTwice);
                     }
                 }
             }

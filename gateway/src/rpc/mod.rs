@@ -18,7 +18,8 @@
 mod batch;
 mod dispatch;
 mod envelope;
-mod fault;
+mod error;
+mod flaw;
 mod limits;
 mod members;
 mod nesting;
@@ -30,7 +31,8 @@ mod tests;
 
 pub use dispatch::{Outcome, answer, answer_frame};
 pub use envelope::{Call, Frame, Id, Invalid, Message, Response};
-pub use fault::Fault;
-pub use jsonrpsee_types::{ErrorObject, ErrorObjectOwned};
+pub use error::{error_of, refusal};
+pub use flaw::Flaw;
+pub use jsonrpsee_types::ErrorObjectOwned;
 pub use limits::{Limits, StrayResponses};
 pub use params::decode_params;

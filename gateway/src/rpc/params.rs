@@ -1,23 +1,25 @@
 //! From the raw `params` of a call to the type that its method takes, with a refusal that points at the place.
 
 use jsonrpsee_types::ErrorObjectOwned;
-use jsonrpsee_types::error::INVALID_PARAMS_CODE;
+use reach_schemas::{ErrorCode, Failure, RawJson};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::error::{error_of, refusal};
+
 /// How long the parser's own words may be: they can quote the caller's text.
 const REASON_MAX: usize = 300;
-/// How long the path to the fault may be: it is made of the caller's keys.
+/// How long the path to the flaw may be: it is made of the caller's keys.
 const PATH_MAX: usize = 200;
 
 /// Reads the params of a call. Params that were left out, or are an empty array, are an empty object.
 ///
 /// # Errors
 /// Invalid params (-32602) if they are given by position, or do not have the form of `T`. The message says
-/// what is wrong and where; `data` holds the same as `{"at", "line", "column"}`, where `at` is the path of
-/// the value (`intent.args[2]`, or an empty text for the params as a whole) and line and column count from
-/// the first character of `params`.
+/// what is wrong and where; `data.details` holds the place as `{"at", "line", "column"}`, where `at` is the
+/// path of the value (`endpoints[2].url`, or an empty text for the params as a whole), and line and column
+/// count from the first character of `params`.
 pub fn decode_params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, ErrorObjectOwned> {
     let text = params.map_or("{}", RawValue::get);
     let text = match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -29,8 +31,7 @@ pub fn decode_params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Re
 }
 
 fn by_position() -> ErrorObjectOwned {
-    let message = "Invalid params: params are given by name; send an object instead of an array";
-    ErrorObjectOwned::owned(INVALID_PARAMS_CODE, message, None::<()>)
+    refusal(ErrorCode::InvalidParams, "params are given by name; send an object instead of an array")
 }
 
 fn does_not_fit(text: &str, error: &serde_json::Error) -> ErrorObjectOwned {
@@ -39,10 +40,10 @@ fn does_not_fit(text: &str, error: &serde_json::Error) -> ErrorObjectOwned {
     let reason = whole.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&whole);
     let reason = cut(reason, REASON_MAX);
     let at = cut(&path_at(text, offset_of(text, line, column)), PATH_MAX);
-    let place = if at.is_empty() { "in params".to_owned() } else { format!("at `{at}`") };
-    let message =
-        format!("Invalid params: {reason}, {place} (line {line}, column {column}); correct it and call again");
-    ErrorObjectOwned::owned(INVALID_PARAMS_CODE, message, Some(json!({ "at": at, "line": line, "column": column })))
+    let place = if at.is_empty() { "params".to_owned() } else { format!("`{at}`") };
+    let message = format!("{place}: {reason} (line {line}, column {column} of params)");
+    let details = RawJson::of(&json!({ "at": at, "line": line, "column": column })).ok();
+    error_of(Failure { data: details, ..Failure::new(ErrorCode::InvalidParams, message) }, None)
 }
 
 fn cut(text: &str, max: usize) -> String {
@@ -140,7 +141,7 @@ mod tests {
         let message = match decode_params::<Errand<'_>>(Some(raw)) {
             Ok(_) => String::new(),
             Err(error) => {
-                assert_eq!(error.code(), INVALID_PARAMS_CODE);
+                assert_eq!(error.code(), ErrorCode::InvalidParams.number());
                 error.message().to_owned()
             }
         };
@@ -164,30 +165,41 @@ mod tests {
 
     #[test]
     fn params_by_position_are_refused_with_the_way_out() {
-        check("[1]", "Invalid params: params are given by name; send an object instead of an array");
+        check("[1]", "params are given by name; send an object instead of an array");
     }
 
     #[test]
     fn a_refusal_says_what_is_wrong_and_where() {
-        let is = |reason: &str| format!("Invalid params: {reason}; correct it and call again");
-        check(r#"{"count":"x"}"#, &is("invalid type: string \"x\", expected u8, at `count` (line 1, column 12)"));
+        check(r#"{"count":"x"}"#, "`count`: invalid type: string \"x\", expected u8 (line 1, column 12 of params)");
         check(
             "{\"any\":[1,{\"a,b\":2}],\n\"notes\":[{\"text\":\"a\"},{\"txt\":\"}\\\"]\"}]}",
-            &is("missing field `text`, at `notes[1]` (line 2, column 36)"),
+            "`notes[1]`: missing field `text` (line 2, column 36 of params)",
         );
-        check(r#"{"notes":{}}"#, &is("invalid type: map, expected a sequence, at `notes` (line 1, column 9)"));
-        check(r#"{"count":1,"count":2}"#, &is("duplicate field `count`, at `count` (line 1, column 18)"));
+        check(r#"{"notes":{}}"#, "`notes`: invalid type: map, expected a sequence (line 1, column 9 of params)");
+        check(r#"{"count":1,"count":2}"#, "`count`: duplicate field `count` (line 1, column 18 of params)");
         check(
             r#"{"cuont":1}"#,
-            &is("unknown field `cuont`, expected one of `count`, `notes`, `any`, at `cuont` (line 1, column 8)"),
+            "`cuont`: unknown field `cuont`, expected one of `count`, `notes`, `any` (line 1, column 8 of params)",
         );
+    }
+
+    #[test]
+    fn a_refusal_of_the_whole_names_params() {
+        let raw: &RawValue = serde_json::from_str(r#"{"text ":"t"}"#).unwrap();
+        let error = decode_params::<Note<'_>>(Some(raw)).unwrap_err();
+        assert_eq!(error.message(), "params: missing field `text` (line 1, column 13 of params)");
     }
 
     #[test]
     fn a_refusal_points_at_the_place_in_its_data() {
         let raw: &RawValue = serde_json::from_str(r#"{"notes":[{}]}"#).unwrap();
         let error = decode_params::<Errand<'_>>(Some(raw)).unwrap_err();
-        assert_eq!(error.data().map(RawValue::get), Some(r#"{"at":"notes[0]","column":12,"line":1}"#));
+        assert_eq!(
+            error.data().map(RawValue::get),
+            Some(
+                r#"{"code":"invalid_params","fault":"caller","retry":"never","details":{"at":"notes[0]","column":12,"line":1}}"#
+            )
+        );
     }
 
     #[test]
@@ -195,6 +207,6 @@ mod tests {
         let params = format!(r#"{{"count":"{}"}}"#, "é".repeat(100_000));
         let error = decode_params::<Errand<'_>>(serde_json::from_str(&params).ok()).unwrap_err();
         assert!(error.message().len() < 1000, "{} bytes", error.message().len());
-        assert!(error.message().contains("at `count`"));
+        assert!(error.message().contains("`count`: "));
     }
 }

@@ -81,11 +81,11 @@ fn a_batch_is_refused_whole_when_it_is_empty_or_too_long() {
     let check = |frame: &str, expected: &str| assert_eq!(answer_now(frame.as_bytes(), &limits).unwrap(), expected);
     check(
         " [ ] ",
-        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch holds at least one request"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a batch holds at least one request","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}"#,
     );
     check(
         &batch("panic", 4),
-        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch holds at most 3 requests; split it"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a batch holds at most 3 requests; split it","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}"#,
     );
     assert_eq!(ids(&answer_now(batch("echo", 3).as_bytes(), &limits).unwrap()), [0, 1, 2]);
 }
@@ -124,5 +124,5 @@ fn results_beyond_the_size_of_a_batch_are_replaced_by_an_error_under_their_id() 
     let answers: Vec<serde_json::Value> = serde_json::from_slice(&answer).unwrap();
     assert_eq!(ids(&answer), [0, 1, 2]);
     assert!(answers[1]["result"].is_array());
-    assert_eq!(answers[2]["error"]["code"], -32008);
+    assert_eq!(answers[2]["error"]["code"], 1012);
 }

@@ -8,10 +8,10 @@ mod vectors;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use jsonrpsee_types::ErrorObjectOwned;
-use jsonrpsee_types::error::METHOD_NOT_FOUND_CODE;
+use reach_schemas::ErrorCode;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Call, Limits, Outcome, answer};
+use super::{Call, Limits, Outcome, answer, refusal};
 
 /// A handler that is ready at once: it echoes, fails or panics as the method asks.
 fn play(call: &Call<'_>) -> Outcome {
@@ -20,7 +20,7 @@ fn play(call: &Call<'_>) -> Outcome {
         "name" => to_raw_value(&call.method).map_err(|_| unreachable!()),
         "fail" => Err(ErrorObjectOwned::owned(-32050, "as \"asked\"", call.params)),
         "panic" => panic!("as asked"),
-        method => Err(ErrorObjectOwned::owned(METHOD_NOT_FOUND_CODE, format!("no method `{method}`"), None::<()>)),
+        method => Err(refusal(ErrorCode::MethodNotFound, format!("no method `{method}`"))),
     }
 }
 

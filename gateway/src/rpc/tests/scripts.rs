@@ -71,7 +71,7 @@ fn an_id_of_another_type_is_refused_under_null() {
     check(
         r#"
         --> {"jsonrpc":"2.0","method":"echo","id":true}
-        <-- {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: `id` must be a string or a number; leave it out for a notification"}}
+        <-- {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"`id` must be a string or a number; leave it out for a notification","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":"2.0","method":"echo","id":[1]}
         <-- error -32600 id null
         --> {"jsonrpc":"2.0","method":"echo","id":{}}
@@ -105,19 +105,19 @@ fn an_invalid_request_is_answered_under_its_id_if_that_is_legal() {
     check(
         r#"
         --> {"id":7,"method":"echo"}
-        <-- {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid request: `jsonrpc` must be the string \"2.0\""}}
+        <-- {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"`jsonrpc` must be the string \"2.0\"","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":2.0,"id":"a","method":"echo"}
         <-- error -32600 id "a"
         --> {"jsonrpc":"2.00","id":7,"method":"echo"}
         <-- error -32600 id 7
         --> {"jsonrpc":"2.0","id":7}
-        <-- {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid request: `method` must be a string"}}
+        <-- {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"`method` must be a string","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":"2.0","id":7,"method":["echo"]}
         <-- error -32600 id 7
         --> {"jsonrpc":"2.0","id":7,"method":"\udc00"}
         <-- error -32600 id 7
         --> {"jsonrpc":"2.0","id":7,"method":"echo","params":null}
-        <-- {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid request: `params` must be an object, or be left out"}}
+        <-- {"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"`params` must be an object, or be left out","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":"2.0","id":7,"method":"echo","params":"bar"}
         <-- error -32600 id 7
         --> {"jsonrpc":"2.0","id":7,"method":"echo","result":1}
@@ -135,7 +135,7 @@ fn a_member_given_twice_is_refused_however_it_is_spelled() {
     check(
         r#"
         --> {"jsonrpc":"2.0","id":1,"method":"echo","method":"fail"}
-        <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: `method` is given twice; give it once"}}
+        <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"`method` is given twice; give it once","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":"2.0","id":1,"method":"echo","m\u0065thod":"fail"}
         <-- error -32600 id 1
         --> {"jsonrpc":"2.0","id":1,"method":"echo","id":2}
@@ -147,7 +147,7 @@ fn a_member_given_twice_is_refused_however_it_is_spelled() {
         --> {"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"echo"}
         <-- error -32600 id 1
         --> {"jsonrpc":"2.0","id":1,"method":"echo","trace":1,"tr\u0061ce":2}
-        <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid request: a member is given twice; give each once"}}
+        <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a member is given twice; give each once","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":"2.0","method":"echo","method":"echo"}
         <-- error -32600 id null
         "#,
@@ -173,7 +173,7 @@ fn a_text_that_is_not_json_is_a_parse_error_under_null() {
     check(
         r#"
         --> {"jsonrpc":"2.0","id":1,"method":"echo"}}
-        <-- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: trailing characters at line 1 column 41; send one JSON text"}}
+        <-- {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"trailing characters at line 1 column 41; send one JSON value in UTF-8","data":{"code":"parse_error","fault":"caller","retry":"never"}}}
         --> {"jsonrpc":"2.0","id":1,"method":1,"params":"bar","baz]
         <-- error -32700 id null
         --> {"jsonrpc":"2.0","id":01,"method":"echo"}
@@ -187,7 +187,7 @@ fn a_text_that_is_not_json_is_a_parse_error_under_null() {
         --> nonsense
         <-- error -32700 id null
         --> 1
-        <-- {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a request is an object, a batch an array of them"}}
+        <-- {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a request is an object, a batch an array of them","data":{"code":"invalid_request","fault":"caller","retry":"never"}}}
         --> "x"
         <-- error -32600 id null
         "#,
@@ -200,14 +200,16 @@ fn a_frame_nested_too_deep_is_refused_and_one_that_is_just_deep_enough_is_not() 
         let params = format!("{}{}", "[".repeat(depth - 1), "]".repeat(depth - 1));
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"echo","params":{params}}}"#)
     };
-    let refused = "Parse error: nested deeper than 128; send it flatter, or as a text inside a string";
+    let refused = "nested deeper than 128; send it flatter, or as a text inside a string";
     check(&format!(
         "--> {}\n<-- {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}{}}}",
         nested(128),
         "[".repeat(127),
         "]".repeat(127)
     ));
-    let error = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32700,"message":"{refused}"}}}}"#);
+    let error = format!(
+        r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32700,"message":"{refused}","data":{{"code":"parse_error","fault":"caller","retry":"never"}}}}}}"#
+    );
     check(&format!("--> {}\n<-- {error}", nested(129)));
     check(&format!("--> {}\n<-- {error}", "[".repeat(1_000_000)));
     check(&format!("--> {}\n<-- {error}", r#"{"a":"#.repeat(1_000_000)));
@@ -224,7 +226,7 @@ fn the_params_of_the_deepest_frame_can_still_be_decoded() {
 #[test]
 fn bytes_that_are_not_utf_8_are_a_parse_error() {
     let answer = answer_now(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", &Limits::default()).unwrap();
-    let expected = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not UTF-8 at byte 34; JSON text is UTF-8"}}"#;
+    let expected = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not UTF-8 at byte 34; send one JSON value in UTF-8","data":{"code":"parse_error","fault":"caller","retry":"never"}}}"#;
     assert_eq!(answer, expected);
 }
 
@@ -243,9 +245,9 @@ fn a_panic_ends_one_call_and_not_its_batch() {
     check(
         r#"
         --> {"jsonrpc":"2.0","id":1,"method":"panic"}
-        <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error: the gateway failed on this call and has logged why; other calls go on"}}
+        <-- {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the call failed inside the gateway, whose log says why; call again later","data":{"code":"internal","fault":"gateway","retry":"later"}}}
         --> [{"jsonrpc":"2.0","id":1,"method":"panic"},{"jsonrpc":"2.0","id":2,"method":"echo"}]
-        <-- [{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error: the gateway failed on this call and has logged why; other calls go on"}},{"jsonrpc":"2.0","id":2,"result":null}]
+        <-- [{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the call failed inside the gateway, whose log says why; call again later","data":{"code":"internal","fault":"gateway","retry":"later"}}},{"jsonrpc":"2.0","id":2,"result":null}]
         "#,
     );
 }

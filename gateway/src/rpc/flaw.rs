@@ -1,19 +1,21 @@
 //! What can be wrong with a frame itself, before anyone asks what its method is.
 
 use jsonrpsee_types::ErrorObjectOwned;
-use jsonrpsee_types::error::{INVALID_REQUEST_CODE, PARSE_ERROR_CODE};
+use reach_schemas::ErrorCode;
+
+use super::error::refusal;
 
 /// Why a frame, or one message of a batch, was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum Flaw {
     /// The bytes are not UTF-8.
-    #[error("not UTF-8 at byte {at}; JSON text is UTF-8")]
+    #[error("not UTF-8 at byte {at}; send one JSON value in UTF-8")]
     NotUtf8 {
         /// The first byte that does not fit.
         at: usize,
     },
     /// The text is not JSON.
-    #[error("{reason}; send one JSON text")]
+    #[error("{reason}; send one JSON value in UTF-8")]
     NotJson {
         /// What the parser says, with line and column.
         reason: String,
@@ -71,12 +73,12 @@ pub enum Fault {
     StrayResponse,
 }
 
-impl Fault {
-    /// The code of JSON-RPC: -32700 if the text could not be read, -32600 if it is not a request.
+impl Flaw {
+    /// The error of the table: a parse error if the text could not be read, else an invalid request.
     #[must_use]
-    pub fn code(&self) -> i32 {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::NotUtf8 { .. } | Self::NotJson { .. } | Self::TooDeep { .. } => PARSE_ERROR_CODE,
+            Self::NotUtf8 { .. } | Self::NotJson { .. } | Self::TooDeep { .. } => ErrorCode::ParseError,
             Self::NotAnObject
             | Self::EmptyBatch
             | Self::BatchTooLong { .. }
@@ -88,15 +90,13 @@ impl Fault {
             | Self::Id
             | Self::AsksAndAnswers { .. }
             | Self::BrokenResponse
-            | Self::StrayResponse => INVALID_REQUEST_CODE,
+            | Self::StrayResponse => ErrorCode::InvalidRequest,
         }
     }
 
     /// The error object that tells the caller.
     #[must_use]
     pub fn to_error(&self) -> ErrorObjectOwned {
-        let code = self.code();
-        let name = if code == PARSE_ERROR_CODE { "Parse error" } else { "Invalid request" };
-        ErrorObjectOwned::owned(code, format!("{name}: {self}"), None::<()>)
+        refusal(self.code(), self.to_string())
     }
 }
