@@ -3,4 +3,5 @@
 //! Pure: time and chance are arguments. No clock, no entropy, no log, no await, and nothing whose order depends
 //! on a hash.
 
+pub mod lexical;
 pub mod task;

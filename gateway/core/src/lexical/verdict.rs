@@ -1,0 +1,121 @@
+//! How sure a match is, and whether that is enough. Scores of different intents do not compare;
+//! the similarity does: it is fitted so that it reads as the chance of being right.
+
+use super::search::Match;
+
+/// What speaks for a match, each in its own measure.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Evidence {
+    /// The score that decided the order.
+    pub score: f32,
+    /// The part of it that came from words that are wanted.
+    pub wanted: f32,
+    /// The share of the wanted words that the document met, weighted by rarity, 0 to 1.
+    pub coverage: f32,
+    /// How alike the passed and the named parameters are, 0 to 1.
+    pub shape: f32,
+    /// The greatest share of an exclusion that the intent asks for, 0 to 1.
+    pub excluded: f32,
+    /// The greatest share of an exclusion that the intent puts aside as well, 0 to 1.
+    pub agreed: f32,
+    /// How far it leads the best other one, as a share of the greater score, -1 to 1.
+    pub lead: f32,
+}
+
+/// The logistic fit.
+const BASE: f64 = -3.4;
+const PER_COVERAGE: f64 = 3.0;
+const PER_LOG_WANTED: f64 = 0.5;
+const PER_LEAD: f64 = 3.0;
+const PER_SHAPE: f64 = 3.0;
+const PER_EXCLUDED: f64 = -3.0;
+/// An exclusion met this far and better than the offer forbids acceptance.
+const EXCLUDED_MAX: f32 = 0.5;
+const EXCLUDED_SIMILARITY: f64 = 0.5;
+
+/// When a match is good enough.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Thresholds {
+    /// The least similarity that is accepted.
+    pub accept: f64,
+    /// The least distance to the runner-up's similarity.
+    pub margin: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds { accept: 0.78, margin: 0.03 }
+    }
+}
+
+/// What the words alone decide.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// The first match is taken.
+    Accept {
+        /// The document's number.
+        doc: u32,
+        /// Its similarity.
+        similarity: f64,
+    },
+    /// The words do not decide.
+    Unsure(Doubt),
+}
+
+/// Why the words do not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// No word was met.
+    Nothing,
+    /// The best is not similar enough.
+    Weak,
+    /// The best two are too close.
+    Close,
+    /// The best one excludes what is asked.
+    Excluded,
+}
+
+/// Decides on matches as [`Index::search`](super::Index::search) returns them.
+pub fn decide(matches: &[Match], thresholds: &Thresholds) -> Verdict {
+    let Some(first) = matches.first() else { return Verdict::Unsure(Doubt::Nothing) };
+    if is_excluded(&first.evidence) {
+        return Verdict::Unsure(Doubt::Excluded);
+    }
+    if first.similarity < thresholds.accept {
+        return Verdict::Unsure(Doubt::Weak);
+    }
+    match matches.get(1) {
+        Some(second) if first.similarity - second.similarity < thresholds.margin => Verdict::Unsure(Doubt::Close),
+        Some(_) | None => Verdict::Accept { doc: first.doc, similarity: first.similarity },
+    }
+}
+
+/// Whether a capability's exclusion meets the intent better than its offer does.
+fn is_excluded(evidence: &Evidence) -> bool {
+    evidence.excluded >= EXCLUDED_MAX && evidence.excluded > evidence.coverage
+}
+
+/// The similarity of each, best first, with the lead filled in.
+pub(super) fn similarities(evidence: &[Evidence]) -> Vec<(f64, Evidence)> {
+    let best = evidence.first().map_or(0.0, |evidence| evidence.score);
+    let second = evidence.get(1).map_or(0.0, |evidence| evidence.score);
+    let each = evidence.iter().enumerate().map(|(i, evidence)| {
+        let other = if i == 0 { second } else { best };
+        let greater = evidence.score.max(other);
+        let lead = if greater > 0.0 { (evidence.score - other) / greater } else { 0.0 };
+        let evidence = Evidence { lead, ..*evidence };
+        (similarity(&evidence), evidence)
+    });
+    each.collect()
+}
+
+fn similarity(evidence: &Evidence) -> f64 {
+    let sum = BASE
+        + PER_COVERAGE * f64::from(evidence.coverage)
+        + PER_LOG_WANTED * f64::from(evidence.wanted).ln_1p()
+        + PER_LEAD * f64::from(evidence.lead)
+        + PER_SHAPE * f64::from(evidence.shape)
+        + PER_EXCLUDED * f64::from(evidence.excluded);
+    let similarity = 1.0 / (1.0 + (-sum).exp());
+    if is_excluded(evidence) { similarity.min(EXCLUDED_SIMILARITY) } else { similarity }
+}
