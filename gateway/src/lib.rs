@@ -2,3 +2,4 @@
 //! world is here.
 
 pub mod rpc;
+pub mod store;

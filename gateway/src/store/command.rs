@@ -1,0 +1,93 @@
+//! What a store can be told, and what it says to it.
+
+use reach_core::task::Task;
+use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp};
+
+use super::{AgentRow, Fingerprint};
+
+/// One change. Commands of one batch see what those before them did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Takes a new task on, and its key with it: both or neither.
+    ///
+    /// [`Outcome::Inserted`]; or [`Outcome::KeyTaken`] if a key that is not free stands; or [`Outcome::Conflict`] if a
+    /// task of this id stands. A key whose `expires_at` is `now` or earlier is free and goes to the new task.
+    Insert {
+        /// The task, in whatever phase it is born into.
+        task: Task,
+        /// The caller's key.
+        key: Option<Key>,
+        /// To tell whether a key has expired.
+        now: Timestamp,
+    },
+    /// Puts a task's next state in the place of its last one.
+    ///
+    /// [`Outcome::Committed`] if the stored version is one less than the task's, and its being final is as `was_final`
+    /// says; else [`Outcome::Conflict`]. The task's key, where it still has one, keeps up: an open task's key never
+    /// expires, a finished one's does at `key_expires_at`.
+    Commit {
+        /// The task with its new state and its new version.
+        task: Task,
+        /// Whether the last state was final: true for a redrive.
+        was_final: bool,
+        /// When its key is free again. It counts only if the new state is final; then None means never.
+        key_expires_at: Option<Timestamp>,
+    },
+    /// Keeps an agent, in the place of what was kept of it. [`Outcome::Done`].
+    PutAgent(AgentRow),
+    /// Forgets an agent, if it is known. [`Outcome::Done`].
+    RemoveAgent(AgentId),
+    /// Forgets what is old: first keys, then finished tasks that no key names any more, oldest first, so that a key
+    /// that stands always leads to its task. [`Outcome::Purged`].
+    Purge {
+        /// Tasks that were finished before this time.
+        finished_before: Timestamp,
+        /// Keys that expired before this time.
+        keys_before: Timestamp,
+        /// At most so many tasks, and so many keys. If as many were purged, there may be more.
+        limit: u32,
+    },
+}
+
+/// An idempotency key as it comes with a new task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Whose keys it is among.
+    pub scope: String,
+    /// The caller's name for its intention.
+    pub key: IdempotencyKey,
+    /// Of the request.
+    pub fingerprint: Fingerprint,
+    /// When it is free again. None while the task is open; a task that is born finished says when.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The task is taken on.
+    Inserted,
+    /// The key names another task; nothing was changed.
+    KeyTaken {
+        /// Which.
+        task_id: TaskId,
+        /// Of the request that the key came with.
+        fingerprint: Fingerprint,
+    },
+    /// The new state stands.
+    Committed,
+    /// Another commit was first; nothing was changed.
+    Conflict {
+        /// The version that stands. None: there is no such task.
+        current: Option<u64>,
+    },
+    /// It is so.
+    Done,
+    /// What was old is forgotten.
+    Purged {
+        /// How many tasks.
+        tasks: u32,
+        /// How many keys.
+        keys: u32,
+    },
+}
