@@ -1,1 +1,34 @@
-//! Placeholder.
+//! The Rust client and agent of Agent-Reach.
+//!
+//! A [`Client`] says what it wants and gets a result or an explained failure. Every submit carries an idempotency
+//! key, the same over all its retries, so a lost answer never makes the work run twice.
+//!
+//! ```no_run
+//! use agent_reach_sdk::Client;
+//!
+//! # async fn run() -> Result<(), agent_reach_sdk::Error> {
+//! let client = Client::from_env().await?;
+//! let done = client
+//!     .task("summarize")
+//!     .params(&serde_json::json!({ "text": "a long text" }))
+//!     .submit()
+//!     .await?
+//!     .wait()
+//!     .await?;
+//! let summary: String = done.result()?;
+//! # Ok(())
+//! # }
+//! ```
+#![warn(missing_docs)]
+
+pub mod client;
+pub mod error;
+mod transport;
+
+pub use client::{Client, ClientBuilder, Completed, RetryPolicy, TaskHandle, TaskRequest};
+pub use error::{Error, Refusal, Result};
+pub use reach_schemas as schemas;
+pub use reach_schemas::{
+    AgentCard, AgentId, Capability, CapabilityName, Delivery, Effect, ErrorCode, Explanation, FencingToken,
+    IdempotencyKey, Method, Mode, PhaseName, RawJson, Span, Submit, TaskId, TaskView, Tier, Timestamp,
+};

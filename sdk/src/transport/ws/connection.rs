@@ -1,0 +1,207 @@
+//! One WebSocket connection, from its opening to its loss.
+
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use reach_schemas::{ErrorCode, RawJson};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+
+use super::board::Board;
+use super::{Event, Greeting};
+use crate::error::{Error, Refusal, Result};
+use crate::transport::{Target, endpoint, rpc};
+
+/// How often we say that we are still here.
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// A connection over which nothing has come for this long is lost, though nobody has said so.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long the answer to the greeting may take.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// How a connection ended.
+pub(super) enum End {
+    /// It broke: connect again.
+    Lost(Error),
+    /// The gateway will not have us: do not.
+    Refused(Error),
+}
+
+/// Opens a connection.
+pub(super) async fn open(target: &Target) -> std::result::Result<Socket, End> {
+    let url = endpoint(&target.url, "/rpc/ws");
+    let broken = |message: String| End::Lost(Error::Transport { message, sent: false, source: None });
+    let mut request = url.as_str().into_client_request().map_err(|error| End::Refused(Error::config(error)))?;
+    if let Some(token) = &target.token {
+        let value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            End::Refused(Error::Config("the token holds characters that no HTTP header can carry".to_owned()))
+        })?;
+        request.headers_mut().insert(AUTHORIZATION, value);
+    }
+    // The last argument turns off Nagle's algorithm: messages are small and someone waits for each.
+    match timeout(target.connect_timeout, connect_async_with_config(request, None, true)).await {
+        Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(tungstenite::Error::Http(response))) => Err(of_response(&response)),
+        Ok(Err(error)) => Err(End::Lost(Error::not_sent(format!("no connection to {url}: {error}"), error))),
+        Err(_) => Err(broken(format!("no connection to {url} within {:?}", target.connect_timeout))),
+    }
+}
+
+/// What a refused handshake means.
+fn of_response(response: &tungstenite::http::Response<Option<Vec<u8>>>) -> End {
+    let status = response.status();
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let refused = |code| Refusal {
+        retry_after: retry_after.map(Duration::from_secs),
+        ..Refusal::new(code, format!("the gateway answered {status} to the WebSocket handshake"))
+    };
+    match status.as_u16() {
+        401 | 403 => End::Refused(refused(ErrorCode::Forbidden).into()),
+        429 => End::Lost(refused(ErrorCode::Overloaded).into()),
+        503 => End::Lost(refused(ErrorCode::ShuttingDown).into()),
+        _ => {
+            let message = format!("the gateway answered {status} to the WebSocket handshake");
+            End::Lost(Error::Transport { message, sent: false, source: None })
+        }
+    }
+}
+
+/// Talks over a connection until it ends. `greeted` is called once the gateway has answered the greeting.
+pub(super) async fn converse(
+    socket: Socket,
+    board: &Board,
+    greeting: Option<&Greeting>,
+    events: Option<&mpsc::Sender<Event>>,
+    greeted: impl FnOnce(),
+) -> End {
+    let connection = board.connected();
+    let (sink, stream) = socket.split();
+    tokio::select! {
+        end = read(stream, board, connection, events) => end,
+        end = write(sink, board, greeting, events, greeted) => end,
+    }
+}
+
+async fn read(
+    mut stream: SplitStream<Socket>,
+    board: &Board,
+    connection: u64,
+    events: Option<&mpsc::Sender<Event>>,
+) -> End {
+    loop {
+        let message = match timeout(SILENCE_MAX, stream.next()).await {
+            Ok(Some(Ok(message))) => message,
+            Ok(Some(Err(error))) => return End::Lost(Error::not_sent(format!("connection lost: {error}"), error)),
+            Ok(None) => return End::Lost(Error::maybe_sent("the gateway closed the connection")),
+            Err(_) => return End::Lost(Error::maybe_sent(format!("nothing came for {SILENCE_MAX:?}"))),
+        };
+        let text = match &message {
+            Message::Text(text) => text.as_str(),
+            Message::Close(_) => return End::Lost(Error::maybe_sent("the gateway closed the connection")),
+            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+        };
+        let frame = match rpc::Frame::read(text) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(%error, "skipped a message of the gateway");
+                continue;
+            }
+        };
+        take(frame, board, connection, events).await;
+    }
+}
+
+async fn take(frame: rpc::Frame<'_>, board: &Board, connection: u64, events: Option<&mpsc::Sender<Event>>) {
+    let Some(method) = &frame.method else {
+        let id = frame.id.and_then(|id| id.get().parse().ok());
+        match id {
+            Some(id) => board.answered(id, frame.answer()),
+            None => tracing::warn!("skipped an answer to no call of ours"),
+        }
+        return;
+    };
+    let params = frame.params.map(|params| RawJson::from(params.to_owned()));
+    let event = match frame.id {
+        Some(id) => {
+            Event::Request { id: id.to_owned().into(), method: method.clone().into_owned(), params, connection }
+        }
+        None => Event::Notification { method: method.clone().into_owned(), params },
+    };
+    let unheard = match events {
+        Some(events) => events.send(event).await.err().map(|unsent| unsent.0),
+        None => Some(event),
+    };
+    if let Some(Event::Request { id, method, .. }) = unheard {
+        let refusal = Refusal::new(ErrorCode::MethodNotFound, format!("nobody here answers {method}"));
+        drop(board.reply(connection, rpc::refuse(&id, &refusal)));
+    }
+}
+
+async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    board: &Board,
+    greeting: Option<&Greeting>,
+    events: Option<&mpsc::Sender<Event>>,
+    greeted: impl FnOnce(),
+) -> End {
+    let answer = match greeting {
+        Some(greeting) => match greet(&mut sink, board, greeting).await {
+            Ok(answer) => Some(answer),
+            Err(error) if error.is_retryable() => return End::Lost(error),
+            Err(error) => return End::Refused(error),
+        },
+        None => None,
+    };
+    greeted();
+    if let Some(events) = events {
+        // Nobody listens any more only when the agent is being dropped.
+        let _unheard = events.send(Event::Open(answer)).await;
+    }
+    match pump(&mut sink, board).await {
+        Ok(never) => match never {},
+        Err(error) => End::Lost(Error::not_sent(format!("connection lost: {error}"), error)),
+    }
+}
+
+async fn greet(sink: &mut SplitSink<Socket, Message>, board: &Board, greeting: &Greeting) -> Result<RawJson> {
+    let (mut waiting, text) = board.call_now(&greeting())?;
+    sink.send(Message::Text(text)).await.map_err(|error| Error::not_sent("the greeting could not be sent", error))?;
+    match timeout(GREETING_TIMEOUT, &mut waiting.answer).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) | Err(_) => Err(Error::maybe_sent("no answer to the greeting in time")),
+    }
+}
+
+async fn pump(
+    sink: &mut SplitSink<Socket, Message>,
+    board: &Board,
+) -> std::result::Result<std::convert::Infallible, tungstenite::Error> {
+    let mut ping = interval(PING_EVERY);
+    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let batch = tokio::select! {
+            batch = board.next_batch() => batch,
+            _ = ping.tick() => {
+                sink.send(Message::Ping(Default::default())).await?;
+                continue;
+            }
+        };
+        let mut written = Vec::new();
+        for message in batch {
+            sink.feed(Message::Text(message.text)).await?;
+            written.extend(message.written);
+        }
+        sink.flush().await?;
+        for sender in written {
+            let _nobody_cares = sender.send(());
+        }
+    }
+}

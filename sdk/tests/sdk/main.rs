@@ -1,0 +1,8 @@
+//! The SDK over real sockets, against gateways that play a script.
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+
+mod client_http;
+mod client_ws;
+mod http_gateway;
+mod view;
+mod ws_gateway;

@@ -1,0 +1,95 @@
+//! A gateway over WebSocket, led by the hand of the test: it accepts, reads and writes when the test says so.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, accept_async};
+
+/// Nothing here takes that long unless it hangs.
+const HANG: Duration = Duration::from_secs(20);
+
+pub(crate) struct WsGateway {
+    listener: TcpListener,
+    pub(crate) address: SocketAddr,
+}
+
+/// The gateway's end of one connection; dropping it breaks the connection.
+pub(crate) struct Peer {
+    socket: WebSocketStream<TcpStream>,
+    next_id: u64,
+}
+
+impl WsGateway {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        Self { listener, address }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("ws://{}", self.address)
+    }
+
+    pub(crate) async fn accept(&self) -> Peer {
+        let accepted = timeout(HANG, async {
+            let (stream, _) = self.listener.accept().await.unwrap();
+            accept_async(stream).await.unwrap()
+        });
+        Peer { socket: accepted.await.expect("somebody connects"), next_id: 1 }
+    }
+}
+
+impl Peer {
+    /// The next message.
+    pub(crate) async fn read(&mut self) -> Value {
+        timeout(HANG, async {
+            loop {
+                match self.socket.next().await.expect("the connection stands").unwrap() {
+                    Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                    Message::Ping(_) | Message::Pong(_) => {}
+                    other @ (Message::Binary(_) | Message::Close(_) | Message::Frame(_)) => {
+                        panic!("not a text: {other:?}")
+                    }
+                }
+            }
+        })
+        .await
+        .expect("a message comes")
+    }
+
+    /// The next message, which must be a call of this method.
+    pub(crate) async fn expect(&mut self, method: &str) -> Value {
+        let message = self.read().await;
+        assert_eq!(message["method"], method, "{message}");
+        message
+    }
+
+    pub(crate) async fn write(&mut self, message: Value) {
+        self.socket.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    pub(crate) async fn answer(&mut self, call: &Value, result: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "id": call["id"], "result": result })).await;
+    }
+
+    pub(crate) async fn refuse(&mut self, call: &Value, error: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "id": call["id"], "error": error })).await;
+    }
+
+    /// Sends a request of the gateway's own, and answers its id.
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = json!(format!("g{}", self.next_id));
+        self.next_id += 1;
+        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        id
+    }
+
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+}
