@@ -3,5 +3,8 @@
 //! Pure: time and chance are arguments. No clock, no entropy, no log, no await, and nothing whose order depends
 //! on a hash.
 
+pub mod health;
+pub mod hours;
+pub mod lease;
 pub mod lexical;
 pub mod task;
