@@ -3,8 +3,11 @@
 //! Pure: time and chance are arguments. No clock, no entropy, no log, no await, and nothing whose order depends
 //! on a hash.
 
+pub mod breaker;
+pub mod bulkhead;
 pub mod health;
 pub mod hours;
 pub mod lease;
 pub mod lexical;
+pub mod retry;
 pub mod task;
