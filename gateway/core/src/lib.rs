@@ -6,8 +6,10 @@
 pub mod breaker;
 pub mod bulkhead;
 pub mod health;
+pub mod history;
 pub mod hours;
 pub mod lease;
 pub mod lexical;
 pub mod retry;
+pub mod score;
 pub mod task;
