@@ -3,8 +3,10 @@
 //! Pure: time and chance are arguments. No clock, no entropy, no log, no await, and nothing whose order depends
 //! on a hash.
 
+pub mod access;
 pub mod breaker;
 pub mod bulkhead;
+pub mod digest;
 pub mod health;
 pub mod history;
 pub mod hours;
