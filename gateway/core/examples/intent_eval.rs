@@ -4,6 +4,13 @@
 //! `--half 0|1` (only lines with an even or odd number), `--misses` (what went wrong),
 //! `--evidence` (a table of evidence for fitting, in place of the report).
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a measurement reads the clock and prints; only the library may not"
+)]
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 

@@ -1,6 +1,13 @@
 //! Measures searching and changing the lexical index at three sizes of fleet, on made-up
 //! capabilities whose words follow Zipf's law: `lexical_speed [SEED]`.
 
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a measurement reads the clock and prints; only the library may not"
+)]
+
 use std::time::Instant;
 
 use reach_core::lexical::{Document, Index, Intent, Scratch};
