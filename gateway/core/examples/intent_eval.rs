@@ -305,13 +305,14 @@ fn print_evidence(line: &Line, matches: &[Match], capabilities: &[Capability]) {
     let e = first.evidence;
     let valid = line.params.is_some();
     println!(
-        "{}\t{}\t{}\t{valid}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+        "{}\t{}\t{}\t{valid}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
         line.id,
         line.kind,
         u8::from(right),
         capabilities[first.doc as usize].id,
         e.score,
         e.wanted,
+        e.met,
         e.coverage,
         e.shape,
         e.excluded,

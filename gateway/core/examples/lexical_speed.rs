@@ -1,5 +1,5 @@
 //! Measures searching and changing the lexical index at three sizes of fleet, on made-up
-//! capabilities whose words follow Zipf's law: `lexical_speed [SEED]`.
+//! capabilities whose words follow Zipf's law: `lexical_speed [SIZE...]`.
 
 #![allow(
     clippy::disallowed_macros,
@@ -101,9 +101,12 @@ fn quantiles(times: &mut [f64]) -> String {
 }
 
 fn main() {
-    let seed = std::env::args().nth(1).and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    for size in [10, 1_000, 100_000] {
-        let mut words = Words::new(seed);
+    let mut sizes: Vec<u32> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![10, 1_000, 100_000];
+    }
+    for size in sizes {
+        let mut words = Words::new(7);
         let mut index = Index::new();
         let start = Instant::now();
         for doc in 0..size {

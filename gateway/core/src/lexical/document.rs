@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::lexicon::Lexicon;
+use super::spelling::is_spelled;
 use super::text::{self, Token};
 use super::tuning::Tuning;
 use super::unit::{Kind, SAME, Term, Unit, units};
@@ -41,6 +42,8 @@ pub(super) struct Prepared {
     pub(super) exclusions: Vec<Exclusion>,
     /// How many parameters it names.
     pub(super) parameters: u16,
+    /// The unstemmed words of its name and tags, for mending slips.
+    pub(super) spelled: Vec<String>,
 }
 
 /// One exclusion, unit by unit.
@@ -71,7 +74,8 @@ impl Prepared {
         let terms = counts.into_iter().map(|(term, count)| (term, count / (count + half))).take(TERMS_MAX).collect();
         let exclusions = document.exclusions.iter().take(EXCLUSIONS_MAX);
         let exclusions = exclusions.filter_map(|sentence| Exclusion::new(sentence, &offered, lexicon)).collect();
-        Prepared { terms, exclusions, parameters }
+        let spelled = spelled(document);
+        Prepared { terms, exclusions, parameters, spelled }
     }
 }
 
@@ -101,6 +105,16 @@ impl Exclusion {
         }
         if whole > 0.0 { held / whole } else { 0.0 }
     }
+}
+
+fn spelled(document: &Document<'_>) -> Vec<String> {
+    let texts = document.tags.iter().take(TAGS_MAX).map(String::as_str).chain([document.name]);
+    let tokens = texts.flat_map(|text| text::tokens(&text::normalize(text)));
+    let words = tokens.filter_map(|token| match token {
+        Token::Word { text, .. } if is_spelled(&text) => Some(text),
+        Token::Word { .. } | Token::Run(_) | Token::Code(_) | Token::Break { .. } => None,
+    });
+    words.collect()
 }
 
 fn read(text: &str, lexicon: &Lexicon) -> Vec<Unit> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::{Document, Exclusion, Prepared};
 use super::lexicon::Lexicon;
+use super::spelling::Spelling;
 use super::tuning::Tuning;
 use super::unit::Term;
 
@@ -23,6 +24,7 @@ pub(super) struct Entry {
     pub(super) terms: Vec<(u32, f32)>,
     pub(super) exclusions: Vec<Exclusion>,
     pub(super) parameters: u16,
+    spelled: Vec<String>,
 }
 
 /// Capabilities by their words. Inserting and removing is incremental, and an index answers the
@@ -38,6 +40,7 @@ pub struct Index {
     slots: BTreeMap<u32, u32>,
     entries: Vec<Option<Entry>>,
     free_slots: Vec<u32>,
+    pub(super) spelling: Spelling,
 }
 
 static NO_LEXICON: Lexicon = Lexicon::empty();
@@ -66,6 +69,7 @@ impl Index {
             slots: BTreeMap::new(),
             entries: Vec::new(),
             free_slots: Vec::new(),
+            spelling: Spelling::new(),
         }
     }
 
@@ -88,7 +92,7 @@ impl Index {
             number(self.entries.len() - 1)
         });
         let mut terms = Vec::with_capacity(prepared.terms.len());
-        for (term, impact) in prepared.terms {
+        for &(term, impact) in &prepared.terms {
             let id = self.term_id(term);
             let list = &mut self.postings[id as usize];
             let at = list.partition_point(|posting| posting.slot < slot);
@@ -96,7 +100,11 @@ impl Index {
             terms.push((id, impact));
         }
         terms.sort_unstable_by_key(|(id, _)| *id);
-        let entry = Entry { doc, terms, exclusions: prepared.exclusions, parameters: prepared.parameters };
+        for word in &prepared.spelled {
+            self.spelling.add(word);
+        }
+        let Prepared { exclusions, parameters, spelled, .. } = prepared;
+        let entry = Entry { doc, terms, exclusions, parameters, spelled };
         self.entries[slot as usize] = Some(entry);
         self.slots.insert(doc, slot);
     }
@@ -114,6 +122,9 @@ impl Index {
                 self.vocabulary.remove(&self.term_of[id as usize]);
                 self.free_terms.push(id);
             }
+        }
+        for word in &entry.spelled {
+            self.spelling.remove(word);
         }
         self.free_slots.push(slot);
     }

@@ -89,6 +89,6 @@ fn keep_weightiest(out: &mut Vec<Wanted>) {
 
 fn passed(name: &str, tuning: &Tuning) -> Wanted {
     let alternatives = vec![Alternative { term: Term::new(Kind::Parameter, name), strength: 1.0 }];
-    let unit = Unit { text: name.to_owned(), alternatives, weight: tuning.passed, may_be_typo: false };
+    let unit = Unit { text: name.to_owned(), alternatives, weight: tuning.passed, unknown: None };
     Wanted { unit, role: Role::Passed }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use super::spelling::{Spelling, is_spelled};
 use super::text;
 use super::unit::{Kind, Term};
 
@@ -31,6 +32,7 @@ struct Tail<T> {
 pub(super) struct Lexicon {
     english: BTreeMap<String, Vec<Tail<String>>>,
     chinese: BTreeMap<char, Vec<Tail<char>>>,
+    spelling: Spelling,
 }
 
 impl Lexicon {
@@ -41,7 +43,7 @@ impl Lexicon {
 
     /// One that knows nothing.
     pub(super) const fn empty() -> Lexicon {
-        Lexicon { english: BTreeMap::new(), chinese: BTreeMap::new() }
+        Lexicon { english: BTreeMap::new(), chinese: BTreeMap::new(), spelling: Spelling::new() }
     }
 
     fn parse(source: &str) -> Self {
@@ -53,6 +55,9 @@ impl Lexicon {
             let concept = Concept { term: Term::new(Kind::Concept, &number.to_string()), weak };
             let (english, chinese) = line.split_once('|').unwrap_or((line, ""));
             for phrase in english.split_whitespace() {
+                if is_spelled(phrase) {
+                    lexicon.spelling.add(phrase);
+                }
                 let mut stems = phrase.split('_').map(text::stem);
                 if let Some(first) = stems.next() {
                     push(lexicon.english.entry(first).or_default(), stems.collect(), concept);
@@ -76,6 +81,16 @@ impl Lexicon {
         };
         let tail = self.english.get(*first)?.iter().find(fits)?;
         Some((tail.rest.len() + 1, &tail.concepts))
+    }
+
+    /// The concepts of the words that a misspelt one may stand for.
+    pub(super) fn respelt(&self, word: &str) -> Vec<Concept> {
+        let mut concepts: Vec<Concept> = Vec::new();
+        for known in self.spelling.suggest(word) {
+            let found = self.phrase(&[&text::stem(&known)]).map_or(&[][..], |found| found.1);
+            concepts.extend(found.iter().filter(|concept| !concept.weak));
+        }
+        concepts
     }
 
     /// The concepts of the longest word that `characters` begin with, and its length.

@@ -8,6 +8,7 @@ mod index;
 mod intent;
 mod lexicon;
 mod search;
+mod spelling;
 mod stance;
 mod stop;
 mod text;

@@ -3,7 +3,8 @@
 
 use super::index::{Entry, Index};
 use super::intent::{self, Intent, Role, Wanted};
-use super::unit::{SAME, Term};
+use super::text;
+use super::unit::{Alternative, Kind, SAME, Term, Unit};
 use super::verdict::{Evidence, similarities};
 
 /// A document that answers an intent.
@@ -41,6 +42,12 @@ const CANDIDATES_MIN: usize = 32;
 /// A unit that no document knows counts as unmet with this share of a rare term's weight: names
 /// of people and places are unknown as well, and mean no harm.
 const UNKNOWN: f32 = 0.4;
+/// A word that was mended is trusted less than one spelt well.
+const MENDED: f32 = 0.7;
+/// What is put aside still names the trade: it orders those whom nothing else tells apart.
+const ASIDE_ALONE: f32 = 0.02;
+/// A gain that counts as a word met; a weak word or a mere resemblance stays below.
+const MET: f32 = 0.8;
 
 /// Memory that searches reuse. One a thread; it carries nothing from one search to the next.
 #[derive(Debug, Default)]
@@ -113,7 +120,8 @@ impl Index {
     }
 
     fn plan(&self, intent: &Intent<'_>) -> Plan {
-        let units = intent::read(intent, self.lexicon, &self.tuning);
+        let mut units = intent::read(intent, self.lexicon, &self.tuning);
+        units.iter_mut().for_each(|wanted| self.mend(&mut wanted.unit));
         let mut probes = Vec::new();
         let mut whole = 0.0;
         let (mut wanted_terms, mut aside_terms) = (Vec::new(), Vec::new());
@@ -143,15 +151,31 @@ impl Index {
         Plan { units, probes, whole, passed: intent.parameters.len(), wanted_terms, aside_terms }
     }
 
+    /// Lets a word that nobody knows stand for the known words that it may be a slip for.
+    fn mend(&self, unit: &mut Unit) {
+        let Some(word) = &unit.unknown else { return };
+        if unit.alternatives.iter().any(|alternative| self.find(alternative.term).is_some()) {
+            return;
+        }
+        let known = self.spelling.suggest(word);
+        let literal = known.iter().map(|known| Term::new(Kind::Literal, &text::stem(known)));
+        let concepts = self.lexicon.respelt(word).into_iter().map(|concept| concept.term);
+        let mended = literal.chain(concepts).map(|term| Alternative { term, strength: MENDED });
+        unit.alternatives.extend(mended);
+    }
+
     /// Slots worth a full look. Rare terms are scanned first; what only shares common terms with
     /// the intent is not looked at once the rare ones have used up the allowance.
     fn candidates(&self, plan: &Plan, keep: impl Fn(u32) -> bool, most: usize, scratch: &mut Scratch) -> Vec<u32> {
         let mut lists: Vec<(f32, usize, &[super::index::Posting])> = Vec::new();
         for group in plan.probes.chunk_by(|a, b| a.id == b.id) {
-            let wanted = group.iter().filter(|probe| plan.units[probe.unit].role != Role::Aside);
-            let gain: f32 = wanted.clone().map(|probe| probe.gain).sum();
-            if let (Some(first), Some(postings)) = (wanted.clone().next(), self.list(group[0].id)) {
-                lists.push((gain, first.unit, postings));
+            let factor = |probe: &Probe| match plan.units[probe.unit].role {
+                Role::Wanted | Role::Passed => 1.0,
+                Role::Aside => ASIDE_ALONE,
+            };
+            let gain: f32 = group.iter().map(|probe| probe.gain * factor(probe)).sum();
+            if let Some(postings) = self.list(group[0].id) {
+                lists.push((gain, group[0].unit, postings));
             }
         }
         // No number of a term or a slot may decide: they depend on the index's past.
@@ -214,10 +238,13 @@ impl Index {
     }
 
     fn judge(&self, plan: &Plan, slot: u32, entry: &Entry, best: &[f32]) -> Option<Scored> {
-        let (mut wanted, mut aside, mut passed, mut named) = (0.0, 0.0, 0.0, 0);
+        let (mut wanted, mut aside, mut passed, mut named, mut met) = (0.0, 0.0, 0.0, 0, 0.0);
         for (unit, best) in plan.units.iter().zip(best) {
             match unit.role {
-                Role::Wanted => wanted += best,
+                Role::Wanted => {
+                    wanted += best;
+                    met += if *best >= MET { 1.0 } else { 0.0 };
+                }
                 Role::Aside => aside += best,
                 Role::Passed => {
                     passed += best;
@@ -231,12 +258,12 @@ impl Index {
         };
         let (excluded, agreed) = (share(&plan.wanted_terms), share(&plan.aside_terms));
         let penalty = self.tuning.exclusion * excluded;
-        let offered = (wanted + self.tuning.aside * aside).max(0.05 * wanted) + passed;
+        let offered = (wanted + self.tuning.aside * aside).max(0.05 * wanted) + passed + ASIDE_ALONE * aside;
         let score = offered * (1.0 - penalty) * (1.0 + self.tuning.agreed * agreed);
         let shape =
             if plan.passed > 0 { named as f32 / plan.passed.max(usize::from(entry.parameters)) as f32 } else { 0.0 };
         let coverage = if plan.whole > 0.0 { (wanted / plan.whole).min(1.0) } else { 0.0 };
-        let evidence = Evidence { score, wanted, coverage, shape, excluded, agreed, lead: 0.0 };
+        let evidence = Evidence { score, wanted, met, coverage, shape, excluded, agreed, lead: 0.0 };
         (score > 0.0).then_some(Scored { doc: entry.doc, slot, score, evidence, penalty })
     }
 

@@ -23,138 +23,23 @@ pub(super) struct Clause<'a> {
     pub(super) stance: Stance,
 }
 
-const ASIDE_ENGLISH: &[&str] = &[
-    "already",
-    "aside",
-    "no need",
-    "needn't",
-    "don't",
-    "do not",
-    "won't",
-    "will not",
-    "not",
-    "no",
-    "never mind",
-    "skip",
-    "instead of",
-    "rather than",
-    "without",
-    "except",
-    "later",
-    "i know",
-    "i've",
-    "i have",
-    "we have",
-    "we've",
-    "has been",
-    "have been",
-    "is done",
-    "are done",
-    "is ready",
-    "are ready",
-    "is clear",
-    "is fine",
-    "is settled",
-    "are settled",
-    "is finished",
-    "myself",
-    "ourselves",
-    "nobody",
-    "isn't",
-    "wasn't",
-    "doesn't",
-];
-const ASK_ENGLISH: &[&str] = &[
-    "please",
-    "plz",
-    "pls",
-    "can you",
-    "could you",
-    "would you",
-    "tell me",
-    "show me",
-    "give me",
-    "help",
-    "i want",
-    "we want",
-    "i need",
-    "we need",
-    "i'd like",
-    "let me know",
-    "want to",
-    "need to",
-    "needs to",
-    "now",
-];
-const ASK_FIRST: &[&str] = &[
-    "what", "which", "how", "when", "where", "who", "why", "is", "are", "do", "does", "did", "will", "should", "can",
-    "could", "has", "have",
-];
-const ASIDE_CHINESE: &[&str] = &[
-    "不用",
-    "不必",
-    "不要",
-    "不想",
-    "不需要",
-    "无需",
-    "无须",
-    "先不",
-    "先别",
-    "别再",
-    "别给",
-    "已经",
-    "早就",
-    "早已",
-    "再说",
-    "自己来",
-    "我自己",
-    "不急",
-    "不是",
-    "没问题",
-    "不关",
-    "好了",
-    "有了",
-    "完了",
-    "过了",
-    "明白了",
-    "清楚了",
-    "知道了",
-    "放一边",
-    "暂时不",
-    "暂不",
-    "而不是",
-    "就不",
-    "也不",
-];
-const ASK_CHINESE: &[&str] = &[
-    "请",
-    "帮",
-    "麻烦",
-    "给我",
-    "替我",
-    "想知道",
-    "想问",
-    "想要",
-    "需要",
-    "吗",
-    "多少",
-    "怎么",
-    "什么",
-    "能不能",
-    "是否",
-    "有没有",
-    "会不会",
-    "可不可以",
-    "看看",
-    "查",
-    "哪",
-    "几",
-    "直接",
-    "只要",
-    "现在",
-    "眼下",
-    "目前",
-];
+const ASIDE_ENGLISH: &str = "already;aside;no need;needn't;don't;do not;won't;will not;not;no;never mind;skip;\
+    instead of;rather than;without;except;later;i know;i've;i have;we have;we've;has been;have been;is clear;\
+    is fine;is done;are done;is ready;are ready;myself;ourselves;nobody;isn't;wasn't;doesn't;now that";
+/// With a form of "be" before them they say that something is done.
+const DONE: &[&str] =
+    &["settled", "sorted", "finished", "decided", "arranged", "agreed", "complete", "completed", "chosen"];
+const BE: &[&str] = &["is", "are", "was", "were", "been"];
+/// They open a clause that only says when.
+const BEFORE: &[&str] = &["before", "after", "once", "although", "though"];
+const ASK_ENGLISH: &str = "please;plz;pls;can you;could you;would you;tell me;show me;give me;help;i want;we want;i need;we need;\
+    i'd like;let me know;want to;need to;needs to;now";
+const ASK_FIRST: &str = "what;which;how;when;where;who;why;is;are;do;does;did;will;should;can;could;has;have";
+const ASIDE_CHINESE: &str = "不用;不必;不要;不想;不需要;无需;无须;先不;先别;别再;别给;已经;早就;早已;再说;自己来;我自己;不急;不是;\
+    没问题;不关;好了;有了;完了;过了;明白了;清楚了;知道了;放一边;暂时不;暂不;而不是;就不;也不;定了;齐了;完成了;\
+    搞定了;之前;以前";
+const ASK_CHINESE: &str = "请;帮;麻烦;给我;替我;想知道;想问;想要;需要;吗;多少;怎么;什么;能不能;是否;有没有;会不会;可不可以;看看;查;\
+    哪;几;直接;只要;现在;眼下;目前";
 
 /// Cues by their first word or character, with what must follow.
 struct Cues {
@@ -165,13 +50,13 @@ struct Cues {
 static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let mut cues = Cues { english: BTreeMap::new(), chinese: BTreeMap::new() };
     for (list, stance) in [(ASIDE_ENGLISH, Stance::Aside), (ASK_ENGLISH, Stance::Asks)] {
-        for cue in list {
+        for cue in list.split(';') {
             let words: Vec<&str> = cue.split(' ').collect();
             cues.english.entry(words[0]).or_default().push((words, stance));
         }
     }
     for (list, stance) in [(ASIDE_CHINESE, Stance::Aside), (ASK_CHINESE, Stance::Asks)] {
-        for cue in list {
+        for cue in list.split(';') {
             let first = cue.chars().next().unwrap_or(' ');
             cues.chinese.entry(first).or_default().push((cue, stance));
         }
@@ -230,7 +115,15 @@ fn judge_words(words: &[&str]) -> Vec<Stance> {
         let cues = CUES.english.get(word).into_iter().flatten();
         found.extend(cues.filter(|(cue, _)| words[i..].starts_with(cue)).map(|(_, stance)| *stance));
     }
-    if words.first().is_some_and(|first| ASK_FIRST.contains(first)) {
+    let is_done = |pair: &[&str]| BE.contains(&pair[0]) && DONE.contains(&pair[1]);
+    if words.windows(2).any(is_done) {
+        found.push(Stance::Aside);
+    }
+    // "Before you print it": what comes after is not asked for.
+    if words.first().is_some_and(|first| BEFORE.contains(first)) {
+        found.push(Stance::Aside);
+    }
+    if words.first().is_some_and(|first| ASK_FIRST.split(';').any(|cue| cue == *first)) {
         found.push(Stance::Asks);
     }
     found

@@ -14,6 +14,8 @@ const ENGLISH: &str = "a an the this that these those there here it its it's he 
  still already again once please plz pls thanks thank kindly let let's want wants need needs like would'd get gets got \
  some any all each every both few more most other another such same own much many lot lots one ones thing things \
  something anything nothing everything way now soon well really quite rather maybe perhaps ok okay hi hello hey dear \
+ two three four five six seven eight nine ten first second third next \
+ past around across along behind beside beyond above below toward towards despite upon \
  between among before after during through against without within per via etc go goes going come make makes teh dis \
  u ur r im ive dont wont cant isnt whats that's there's what's he's she's they're we're you're say says said else";
 

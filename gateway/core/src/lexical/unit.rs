@@ -27,6 +27,7 @@ pub(super) enum Kind {
     Literal = 1,
     Concept = 2,
     Parameter = 3,
+    Spelling = 4,
 }
 
 /// A term that may stand for a unit, and how well.
@@ -44,8 +45,8 @@ pub(super) struct Unit {
     pub(super) alternatives: Vec<Alternative>,
     /// How much it says, before anything is known about the corpus.
     pub(super) weight: f32,
-    /// A word of letters that no dictionary knows, and so may be a slip of the pen.
-    pub(super) may_be_typo: bool,
+    /// The unstemmed word, where no dictionary knows it: it may be a slip of the pen.
+    pub(super) unknown: Option<String>,
 }
 
 const CODE: f32 = 0.3;
@@ -82,8 +83,10 @@ pub(super) fn units(tokens: &[Token], lexicon: &Lexicon) -> Vec<Unit> {
 }
 
 fn literal(text: String, weight: f32) -> Unit {
-    let alternatives = vec![Alternative { term: Term::new(Kind::Literal, &text), strength: 1.0 }];
-    Unit { text, alternatives, weight, may_be_typo: false }
+    // Room for the usual number, so that a unit allocates once.
+    let mut alternatives = Vec::with_capacity(4);
+    alternatives.push(Alternative { term: Term::new(Kind::Literal, &text), strength: 1.0 });
+    Unit { text, alternatives, weight, unknown: None }
 }
 
 fn with_concepts(mut unit: Unit, concepts: &[Concept]) -> Unit {
@@ -110,12 +113,8 @@ fn word_units(tokens: &[Token], lexicon: &Lexicon, out: &mut Vec<Unit>) {
         let (length, concepts) = lexicon.phrase(&stems[i..]).unwrap_or((1, &[]));
         if length > 1 && i >= phrase_end {
             phrase_end = i + length;
-            let unit = Unit {
-                text: stems[i..phrase_end].join(" "),
-                alternatives: Vec::new(),
-                weight: 1.0,
-                may_be_typo: false,
-            };
+            let unit =
+                Unit { text: stems[i..phrase_end].join(" "), alternatives: Vec::new(), weight: 1.0, unknown: None };
             out.push(with_concepts(unit, concepts));
         }
         if is_stop_word(word) || is_stop_word(stem) {
@@ -123,7 +122,7 @@ fn word_units(tokens: &[Token], lexicon: &Lexicon, out: &mut Vec<Unit>) {
         }
         let mut unit = literal((*stem).to_owned(), if i < phrase_end { PHRASE_WORD } else { 1.0 });
         let own = if length == 1 { concepts } else { lexicon.phrase(&stems[i..=i]).map_or(&[][..], |found| found.1) };
-        unit.may_be_typo = own.is_empty();
+        unit.unknown = own.is_empty().then(|| (*word).to_owned());
         out.push(with_concepts(unit, own));
     }
 }
