@@ -207,6 +207,10 @@ mod tests {
         assert_eq!(history.latency(at(20)), Span::from_secs(4));
         let (soon, later) = (history.latency(at(30)), history.latency(at(80)));
         assert!(soon > SECOND && later < SECOND && later > Span::from_ms(200), "{soon}, then {later}");
+        history.record_success(Span::from_secs(5), at(20));
+        assert_eq!(history.latency(at(20)), Span::from_secs(5));
+        history.record_success(Span::from_ms(200), at(21));
+        assert!(history.latency(at(21)) > Span::from_secs(4));
     }
 
     #[test]

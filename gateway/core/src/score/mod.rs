@@ -1,6 +1,7 @@
 //! The reach score of a candidate, and the choice among those that are about as good. Walls come before: a candidate
 //! that may not or cannot do the work is never scored.
 
+use reach_schemas::call::DependencyState;
 use reach_schemas::{Score, Span};
 
 mod draw;
@@ -21,6 +22,10 @@ pub const HISTORY: f64 = 0.2;
 
 /// What is left of the availability of an agent that reported more work than it can take.
 const OVERLOADED: f64 = 0.3;
+/// What is left of it where something the agent needs works badly.
+const DEGRADED: f64 = 0.7;
+/// What is left of it where something the agent needs does not work. Not nothing: not all its work may need it.
+const DOWN: f64 = 0.2;
 /// What success and latency count within history, before the penalty.
 const SUCCESS_IN_HISTORY: f64 = 0.7;
 
@@ -33,7 +38,7 @@ pub struct Terms {
     pub similarity: f64,
     /// How full the agent is: see [`load`].
     pub load: f64,
-    /// 1, or less if something it needs is degraded or down.
+    /// How well what it needs works: see [`dependencies`].
     pub dependencies: f64,
     /// Whether it reported more than it can take.
     pub is_overloaded: bool,
@@ -93,6 +98,18 @@ pub fn load(in_flight: u32, reported_load: u32, reported_queue: u32, max_concurr
     let reported = u64::from(reported_load) + u64::from(reported_queue);
     let has = u64::from(in_flight).max(reported);
     unit(has as f64 / f64::from(max_concurrency.max(1)))
+}
+
+/// What the state of the things an agent needs leaves of its availability, 0 to 1. The worst of them counts; one of
+/// which nothing is known is not among them.
+#[must_use]
+pub fn dependencies(states: impl IntoIterator<Item = DependencyState>) -> f64 {
+    let left = |state| match state {
+        DependencyState::Up => 1.0,
+        DependencyState::Degraded => DEGRADED,
+        DependencyState::Down => DOWN,
+    };
+    states.into_iter().map(left).fold(1.0, f64::min)
 }
 
 /// What is not a number counts as nothing, so that one bad term cannot put a candidate above all others.
@@ -155,6 +172,13 @@ mod tests {
     #[test]
     fn load_is_what_we_gave_or_what_it_says_whichever_is_more() {
         assert_eq!((load(2, 0, 0, 8), load(2, 3, 1, 8), load(9, 0, 0, 8), load(0, 0, 0, 0)), (0.25, 0.5, 1.0, 0.0));
+    }
+
+    #[test]
+    fn the_worst_of_what_it_needs_counts() {
+        use DependencyState::{Degraded, Down, Up};
+        assert_eq!(dependencies([]), 1.0);
+        assert_eq!((dependencies([Up, Degraded, Up]), dependencies([Degraded, Down])), (DEGRADED, DOWN));
     }
 
     fn any_number() -> impl Strategy<Value = f64> {
