@@ -40,6 +40,7 @@ pub struct AgentCard {
     pub max_concurrency: u32,
     /// 0 to 9; of agents that fit alike the higher one is preferred.
     #[serde(default = "defaults::priority")]
+    #[cfg_attr(feature = "json-schema", schemars(range(max = 9)))]
     pub priority: u8,
     /// Words that an intent may be matched against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -85,6 +86,7 @@ pub struct Capability {
     pub output_schema: Option<RawJson>,
     /// 0 to 100: how strongly the owner offers it.
     #[serde(default = "defaults::routing_weight")]
+    #[cfg_attr(feature = "json-schema", schemars(range(max = 100)))]
     pub routing_weight: u8,
     /// How long it takes, roughly; sets the attempt's timeout where `timeout` does not.
     #[serde(default)]
@@ -250,6 +252,7 @@ pub struct Hours {
     pub to: crate::clock_time::ClockTime,
     /// Minutes ahead of UTC, -720 to 840.
     #[serde(default)]
+    #[cfg_attr(feature = "json-schema", schemars(range(min = -720, max = 840)))]
     pub utc_offset_minutes: i16,
 }
 
@@ -295,8 +298,10 @@ pub struct BreakerPolicy {
     /// How many calls there must be before the rate counts.
     pub window_min: u32,
     /// A failure rate above this opens it (0 to 1).
+    #[cfg_attr(feature = "json-schema", schemars(range(min = 0.0, max = 1.0)))]
     pub open_above: f64,
     /// A trial that passes closes it if the rate is below this (0 to 1).
+    #[cfg_attr(feature = "json-schema", schemars(range(min = 0.0, max = 1.0)))]
     pub close_below: f64,
     /// How long it stays open the first time; doubled each time it opens again without having closed.
     pub open_for: Span,

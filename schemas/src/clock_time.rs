@@ -54,7 +54,7 @@ impl Serialize for ClockTime {
 
 impl<'de> Deserialize<'de> for ClockTime {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+        crate::text::read(d, "a time of day such as \"08:30\"")
     }
 }
 

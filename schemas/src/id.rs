@@ -89,7 +89,7 @@ fn check(
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $type:ident, $what:literal, $check:path, $pattern:literal) => {
+    ($(#[$doc:meta])* $type:ident, $what:literal, $expected:literal, $check:path, $pattern:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type(Box<str>);
@@ -138,8 +138,7 @@ macro_rules! name {
 
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(d)?;
-                Self::try_from(text).map_err(serde::de::Error::custom)
+                crate::text::read(d, $expected)
             }
         }
 
@@ -157,20 +156,20 @@ macro_rules! name {
 
 name!(
     /// The tenant wall that an agent lives behind: `a-z 0-9 _ - .`, at most 64 characters.
-    Namespace, "the namespace", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
+    Namespace, "the namespace", "a namespace such as \"media\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );
 name!(
     /// The name of an agent within its namespace: `a-z 0-9 _ - .`, at most 64 characters.
-    AgentName, "the agent name", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
+    AgentName, "the agent name", "an agent name such as \"news_reader\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );
 name!(
     /// The name of what an agent offers: `a-z 0-9 _ - .`, at most 64 characters.
-    CapabilityName, "the capability name", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
+    CapabilityName, "the capability name", "a capability name such as \"headlines\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );
 name!(
     /// The caller's name for one intention: 1 to 255 printable ASCII characters. Kept 24 h after the
     /// task is done, within the caller's scope (IETF draft-ietf-httpapi-idempotency-key-header-07).
-    IdempotencyKey, "the idempotency key", check_key, "^[ -~]{1,255}$"
+    IdempotencyKey, "the idempotency key", "an idempotency key: text of 1 to 255 printable ASCII characters", check_key, "^[ -~]{1,255}$"
 );
 
 /// An agent: `name@namespace`.
@@ -243,7 +242,7 @@ impl Serialize for AgentId {
 
 impl<'de> Deserialize<'de> for AgentId {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+        crate::text::read(d, "an agent id such as \"news_reader@media\"")
     }
 }
 
@@ -318,7 +317,7 @@ impl Serialize for TaskId {
 
 impl<'de> Deserialize<'de> for TaskId {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+        crate::text::read(d, "a task id: a UUID, as the submit call returned it")
     }
 }
 

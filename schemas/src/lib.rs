@@ -11,6 +11,7 @@ pub mod method;
 pub mod pattern;
 pub mod raw;
 pub mod task;
+mod text;
 pub mod time;
 
 pub use call::Submit;

@@ -74,7 +74,7 @@ impl Serialize for AgentPattern {
 
 impl<'de> Deserialize<'de> for AgentPattern {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+        crate::text::read(d, "a pattern of agent ids such as \"*@media\"")
     }
 }
 

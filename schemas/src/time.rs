@@ -123,7 +123,7 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+        crate::text::read(d, "a length of time such as \"30s\"")
     }
 }
 
@@ -199,7 +199,7 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+        crate::text::read(d, "a time such as \"2026-11-30T08:00:00Z\"")
     }
 }
 
@@ -216,6 +216,7 @@ mod schema {
         fn json_schema(_: &mut SchemaGenerator) -> Schema {
             json_schema!({
                 "type": "string",
+                "pattern": r"^(0|\s*([0-9][0-9.]*\s*[A-Za-zµ]+\s*)+)$",
                 "description": "A length of time: numbers with their units (ms, s, m, h, days), for example \"30s\".",
                 "examples": ["250ms", "30s", "12h"]
             })

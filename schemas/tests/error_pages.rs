@@ -1,5 +1,7 @@
 //! Holds the pages in `schemas/errors/` true to the table of error codes: figures, sections and example bodies.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test, in its parts as well")]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
