@@ -17,7 +17,10 @@ fn through<T: DeserializeOwned + Serialize>(body: &str) -> Result<String, (Strin
     let read = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_str(body));
     match read {
         Ok(value) => Ok(serde_json::to_string(&value).unwrap()),
-        Err(error) => Err((error.path().to_string(), error.inner().to_string())),
+        Err(error) => {
+            let path = error.path().to_string();
+            Err((if path == "." { String::new() } else { path }, error.inner().to_string()))
+        }
     }
 }
 

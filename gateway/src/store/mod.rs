@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 pub use command::{Command, Key, Outcome};
 pub use committer::Committer;
 pub use error::Error;
-pub use memory::MemoryStore;
 
 /// What a store answers, once it does.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;

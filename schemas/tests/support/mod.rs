@@ -32,7 +32,7 @@ pub(crate) struct Good {
 pub(crate) struct Bad {
     pub(crate) claim: String,
     pub(crate) body: RawJson,
-    /// The path of the field that is to blame; `.` is the body itself.
+    /// The path of the value that is to blame; an empty text is the body itself.
     pub(crate) at: String,
     /// What the refusal says, up to the line and column.
     pub(crate) says: String,
