@@ -1,3 +1,5 @@
+//! Stories of one breaker, played second by second.
+
 use proptest::prelude::*;
 use reach_schemas::Effect;
 
