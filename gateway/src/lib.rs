@@ -1,5 +1,13 @@
-//! The Agent-Reach gateway: the server, in layers. What is decided is in `reach-core`; what touches the
-//! world is here.
+//! The Agent-Reach gateway: finds the live agent that can do what is wanted, gets the request there once, proves that
+//! it arrived, and brings back a result or an explained failure.
+//!
+//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`), edges (their implementations),
+//! use cases (`gateway`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`), transports (`transport`), assembly
+//! (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
 
+pub mod adapter;
+pub mod bus;
+pub mod clock;
 pub mod rpc;
+pub mod sessions;
 pub mod store;

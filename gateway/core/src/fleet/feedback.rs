@@ -1,0 +1,166 @@
+//! What flows back into the fleet: heartbeats, probes, connections, and how attempts ended.
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use reach_schemas::call::Heartbeat;
+use reach_schemas::{AgentId, CapabilityName, Timestamp};
+
+use super::Fleet;
+use super::node::{Node, Offer};
+use crate::breaker::{self, Change};
+use crate::bulkhead::{Place, Seat};
+use crate::health::{Health, ProbeOutcome};
+use crate::lease::Presence;
+use crate::task::{EndedAttempt, Task, ending::Ending};
+
+impl Fleet {
+    /// An agent said that it is still here. Its next beat is due at the returned time; none if it is not known.
+    pub fn heartbeat(&mut self, beat: &Heartbeat, now: Timestamp) -> Option<Timestamp> {
+        let policy = self.settings.health;
+        let node = self.node_mut(&beat.agent_id)?;
+        node.renew(now);
+        node.reported.load = beat.current_load;
+        node.reported.queue_depth = beat.queue_depth;
+        node.reported.dependencies.clone_from(&beat.dependency_status);
+        node.health.report_load(beat.current_load, node.card.max_concurrency, &policy);
+        Some(node.lease.due_at())
+    }
+
+    /// A word from an agent is a sign of life, whatever it says.
+    pub fn seen(&mut self, agent: &AgentId, now: Timestamp) {
+        if let Some(node) = self.node_mut(agent) {
+            node.renew(now);
+        }
+    }
+
+    /// An agent opened a connection.
+    pub fn connected(&mut self, agent: &AgentId, now: Timestamp) {
+        if let Some(node) = self.node_mut(agent) {
+            node.connections += 1;
+            node.renew(now);
+        }
+    }
+
+    /// A connection of an agent is gone. How many it has left.
+    pub fn disconnected(&mut self, agent: &AgentId) -> u32 {
+        let Some(node) = self.node_mut(agent) else { return 0 };
+        node.connections = node.connections.saturating_sub(1);
+        node.connections
+    }
+
+    /// Sends an agent no new work, or sends it some again. False if it is not known.
+    pub fn drain(&mut self, agent: &AgentId, is_draining: bool) -> bool {
+        self.node_mut(agent).map(|node| node.is_draining = is_draining).is_some()
+    }
+
+    /// A probe came back, or did not.
+    pub fn probed(&mut self, agent: &AgentId, outcome: ProbeOutcome, now: Timestamp) {
+        let policy = self.settings.health;
+        let Some(node) = self.node_mut(agent) else { return };
+        let p99 = node.offers.iter().filter_map(|offer| offer.history.p99()).max();
+        node.health.record(outcome, p99, &policy, now);
+    }
+
+    /// An attempt ended: its seat comes home, its permit is given back, its time and its end are remembered.
+    pub fn ended(&mut self, seat: Seat, ended: &EndedAttempt, now: Timestamp, rng: &mut Rng) -> Option<Change> {
+        self.bulkhead.give_back(seat);
+        let offer = self.node_mut(&ended.agent_id)?.offer_mut(&ended.capability)?;
+        match ended.ending {
+            Ending::Succeeded | Ending::Answered => offer.history.record_success(ended.took, now),
+            Ending::Failed => offer.history.record_failure(None, now),
+            Ending::Neutral => {}
+        }
+        let permit = offer.permits.remove(&seat)?;
+        let outcome = match ended.ending {
+            Ending::Succeeded | Ending::Answered => breaker::Outcome::Success,
+            Ending::Failed => breaker::Outcome::Failure,
+            Ending::Neutral => breaker::Outcome::Neutral,
+        };
+        offer.breaker.record(permit, outcome, &offer.policy, now, rng)
+    }
+
+    /// A route that came to nothing: what it took comes home.
+    pub fn abandon(&mut self, seat: Seat, agent: &AgentId, capability: &CapabilityName, now: Timestamp, rng: &mut Rng) {
+        self.bulkhead.give_back(seat);
+        let Some(offer) = self.node_mut(agent).and_then(|node| node.offer_mut(capability)) else { return };
+        if let Some(permit) = offer.permits.remove(&seat) {
+            offer.breaker.record(permit, breaker::Outcome::Neutral, &offer.policy, now, rng);
+        }
+    }
+
+    /// An agent pulled a task: it has a seat, however many it has already.
+    pub fn claimed(&mut self, seat: Seat, agent: &AgentId, capability: &CapabilityName, now: Timestamp, rng: &mut Rng) {
+        let Some(offered) = self.node(agent).and_then(|node| node.offer(capability).map(|offer| (node, offer))) else {
+            return;
+        };
+        let tier = offered.0.capability(offered.1).tier;
+        let trial_until = now + offered.1.attempt_timeout(offered.0.capability(offered.1), None);
+        let limits = self.settings.tier_limits;
+        let _ = self.bulkhead.try_take(seat, Place { agent_id: agent.clone(), tier }, u32::MAX, &limits, now);
+        let Some(offer) = self.node_mut(agent).and_then(|node| node.offer_mut(capability)) else { return };
+        if let Ok(permit) = offer.breaker.take_permit(trial_until, &offer.policy, now, rng) {
+            offer.permits.insert(seat, permit);
+        }
+    }
+
+    /// Counts the seats anew from the live attempts of tasks: what the sweeper does, and a start.
+    pub fn recount<'a>(&mut self, open: impl IntoIterator<Item = &'a Task>, as_of: Timestamp) {
+        let seats = open.into_iter().filter_map(|task| {
+            let attempt = task.live_attempt()?;
+            let tier = task.state.plan.as_ref()?.tier;
+            let seat = Seat { task_id: task.id(), token: attempt.token };
+            Some((seat, Place { agent_id: attempt.agent_id.clone(), tier }))
+        });
+        self.bulkhead.recount(seats, as_of);
+    }
+
+    /// Agents that have become dead since their work was last taken back.
+    pub fn newly_dead(&mut self, known: &mut BTreeSet<AgentId>, now: Timestamp) -> Vec<AgentId> {
+        let dead: BTreeSet<AgentId> = self
+            .nodes()
+            .filter(|node| node.lease.presence(now) == Presence::Dead)
+            .map(|node| node.card.agent_id.clone())
+            .collect();
+        let new = dead.difference(known).cloned().collect();
+        *known = dead;
+        new
+    }
+}
+
+impl Node {
+    /// Renews the lease; one that was dead starts slowly.
+    fn renew(&mut self, now: Timestamp) {
+        if self.lease.renew(now) == Presence::Dead {
+            self.health.start_slowly(now);
+        }
+    }
+
+    pub(super) fn offer_mut(&mut self, capability: &CapabilityName) -> Option<&mut Offer> {
+        self.offers.iter_mut().find(|offer| &offer.name == capability)
+    }
+
+    /// What it offers under this name.
+    #[must_use]
+    pub fn offer(&self, capability: &CapabilityName) -> Option<&Offer> {
+        self.offers.iter().find(|offer| &offer.name == capability)
+    }
+
+    /// How probes and load reports see it.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+}
+
+impl Offer {
+    /// What is wrong with a result, by the output schema; nothing if it fits.
+    #[must_use]
+    pub fn result_violations(&self, result: &reach_schemas::RawJson) -> Vec<String> {
+        let Some(schema) = &self.output else { return Vec::new() };
+        match result.read::<serde_json::Value>() {
+            Ok(value) => schema.violations(&value),
+            Err(error) => vec![error.to_string()],
+        }
+    }
+}

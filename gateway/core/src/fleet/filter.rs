@@ -1,0 +1,133 @@
+//! The hard filters: what a candidate must have before any score counts. No score ever climbs over a wall.
+
+use std::cell::OnceCell;
+
+use reach_schemas::{Lack, Mode, Protocol, RawJson, Reason, Timestamp};
+use serde_json::Value;
+
+use super::node::{Node, Offer};
+use super::{Ask, Fleet};
+use crate::access;
+use crate::breaker::Admission;
+use crate::bulkhead::Place;
+use crate::hours;
+use crate::lease::Presence;
+
+/// The parameters, read once and only if some candidate has a schema.
+pub(super) struct Params<'a> {
+    raw: Option<&'a RawJson>,
+    value: OnceCell<Value>,
+}
+
+impl<'a> Params<'a> {
+    pub(super) fn new(raw: Option<&'a RawJson>) -> Self {
+        Self { raw, value: OnceCell::new() }
+    }
+
+    /// Absent parameters are an empty object to a schema.
+    fn value(&self) -> &Value {
+        self.value.get_or_init(|| {
+            let read = self.raw.map(|raw| raw.read().unwrap_or(Value::Null));
+            read.unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+        })
+    }
+
+    pub(super) fn fit(&self, offer: &Offer) -> bool {
+        offer.input.as_ref().is_none_or(|schema| schema.fits(self.value()))
+    }
+
+    fn lack(&self, offer: &Offer) -> Option<Lack> {
+        let schema = offer.input.as_ref()?;
+        if schema.fits(self.value()) {
+            return None;
+        }
+        Some(lack(Reason::Params, schema.violations(self.value()).join("; "), None))
+    }
+}
+
+pub(super) fn lack(reason: Reason, detail: impl Into<String>, until: Option<Timestamp>) -> Lack {
+    Lack { reason, detail: detail.into(), until }
+}
+
+impl Fleet {
+    /// Whether the caller may know of the agent at all. What it may not reach is never named to it.
+    pub(super) fn is_visible(&self, ask: &Ask<'_>, node: &Node) -> bool {
+        let id = &node.card.agent_id;
+        let is_in = ask.target.namespace.as_ref().is_none_or(|wanted| wanted.as_str() == id.namespace_str());
+        is_in && access::allows(ask.caller, id, &node.card.access).is_ok()
+    }
+
+    /// All that a candidate lacks; nothing if the work can go there now.
+    pub(super) fn lacks(
+        &self,
+        ask: &Ask<'_>,
+        mode: Mode,
+        params: &Params<'_>,
+        node: &Node,
+        offer: &Offer,
+        now: Timestamp,
+    ) -> Vec<Lack> {
+        let mut lacks = Vec::new();
+        lacks.extend(params.lack(offer));
+        lacks.extend(presence(node, now));
+        lacks.extend(connection(node, mode));
+        if node.is_draining {
+            lacks.push(lack(Reason::Draining, "it is about to stop", None));
+        }
+        if node.health.ejected_at().is_some() {
+            lacks.push(lack(Reason::Ejected, "it failed its probes and is out until they pass again", None));
+        }
+        if !hours::takes_work_at(&node.card.availability, now) {
+            let until = hours::next_open_at(&node.card.availability, now);
+            lacks.push(lack(Reason::Hours, "outside the hours in which it takes work", until));
+        }
+        if let Admission::Refused { until } = offer.breaker.admission(now) {
+            lacks.push(lack(Reason::BreakerOpen, format!("its circuit breaker is open until {until}"), Some(until)));
+        }
+        if mode == Mode::Direct {
+            lacks.extend(self.seat_lack(node, offer));
+        }
+        if ask.tried.contains(&&node.card.agent_id) {
+            lacks.push(lack(Reason::Tried, "it has been tried for this task already", None));
+        }
+        lacks
+    }
+
+    fn seat_lack(&self, node: &Node, offer: &Offer) -> Option<Lack> {
+        if pulls(node) {
+            // It takes work when it has room; what waits for it takes no seat until then.
+            return None;
+        }
+        let tier = node.capability(offer).tier;
+        let place = Place { agent_id: node.card.agent_id.clone(), tier };
+        let full = self.bulkhead.has_seat(&place, node.card.max_concurrency, &self.settings.tier_limits).err()?;
+        let taken = self.bulkhead.in_flight(&place.agent_id);
+        Some(lack(Reason::Full, format!("{full} ({taken} of {})", node.card.max_concurrency), None))
+    }
+}
+
+/// Whether the agent is reached by leaving work for it to pull.
+pub(super) fn pulls(node: &Node) -> bool {
+    node.endpoint().is_some_and(|endpoint| endpoint.protocol == Protocol::Queue)
+}
+
+fn presence(node: &Node, now: Timestamp) -> Option<Lack> {
+    let silent = now.since(node.lease.renewed_at());
+    match node.lease.presence(now) {
+        Presence::Alive => None,
+        Presence::Suspect => Some(lack(Reason::Suspect, format!("no heartbeat for {silent}"), None)),
+        Presence::Dead => Some(lack(Reason::Dead, format!("no heartbeat for {silent}"), None)),
+    }
+}
+
+fn connection(node: &Node, mode: Mode) -> Option<Lack> {
+    match mode {
+        Mode::Direct if node.endpoint().is_none() => {
+            Some(lack(Reason::NotConnected, "it has no open connection to the gateway", None))
+        }
+        Mode::Queue | Mode::Broadcast if !node.can_claim() => {
+            Some(lack(Reason::Protocol, "it does not pull work, and the task waits to be pulled", None))
+        }
+        Mode::Direct | Mode::Queue | Mode::Broadcast => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! The intent stage: the words against names, tags, descriptions and exclusions. It would rather abstain than guess.
+//! Embeddings and an adjudicating model have their place after the lexical match, over the same few candidates.
+
+use std::collections::BTreeSet;
+
+use reach_schemas::{AgentId, CapabilityName, IntentTrace, Reason, Stage};
+
+use super::filter::Params;
+use super::select::{Fit, Missing, Selection};
+use super::{Ask, Fleet};
+use crate::lexical::{Doubt, Intent, Match, Verdict, decide};
+
+/// How many matches the words are asked for.
+const MATCHES: usize = 32;
+/// How many near ones a refusal may name.
+const NEAR_MAX: usize = 5;
+
+impl Fleet {
+    /// Ranks what the caller may know of, and accepts the best if the words alone are enough.
+    pub(super) fn select_by_words(
+        &self,
+        ask: &Ask<'_>,
+        params: &Params<'_>,
+        words: &str,
+        only: Option<&AgentId>,
+    ) -> Selection {
+        let names = parameter_names(ask);
+        let intent = Intent { text: words, parameters: &names.iter().map(String::as_str).collect::<Vec<_>>() };
+        let keep = |number: u32| {
+            self.offer(number).is_some_and(|(node, offer)| {
+                only.is_none_or(|agent| agent == &node.card.agent_id)
+                    && self.is_visible(ask, node)
+                    && (ask.params.is_none() || params.fit(offer))
+            })
+        };
+        let scratch = &mut *self.scratch.borrow_mut();
+        let all = self.index.search(&intent, keep, MATCHES, scratch);
+        let heads = self.heads(&all);
+        // Agents that offer the same thing must not make each other look doubtful: each capability stands once.
+        let distinct = if heads.len() == all.len() {
+            all.clone()
+        } else {
+            self.index.search(&intent, |number| heads.contains(&number), MATCHES, scratch)
+        };
+        let verdict = decide(&distinct, &self.settings.thresholds);
+        let trace = self.trace(&distinct);
+        match verdict {
+            Verdict::Accept { doc, similarity } => self.accepted(doc, similarity, &all, trace),
+            Verdict::Unsure(doubt) => unsure(doubt, &distinct, trace),
+        }
+    }
+
+    /// The best match of each capability name.
+    fn heads(&self, matches: &[Match]) -> BTreeSet<u32> {
+        let mut names: BTreeSet<&CapabilityName> = BTreeSet::new();
+        let is_first = |found: &&Match| self.offer(found.doc).is_some_and(|(_, offer)| names.insert(&offer.name));
+        matches.iter().filter(is_first).map(|found| found.doc).collect()
+    }
+
+    /// All offers of the accepted capability that the words met.
+    fn accepted(&self, doc: u32, similarity: f64, all: &[Match], trace: IntentTrace) -> Selection {
+        let name = self.offer(doc).map(|(_, offer)| &offer.name);
+        let same = |found: &&Match| self.offer(found.doc).map(|(_, offer)| &offer.name) == name;
+        let best = all.iter().filter(same).map(|found| found.score).fold(f64::EPSILON, f64::max);
+        let fits = all.iter().filter(same).map(|found| Fit {
+            number: found.doc,
+            // What another agent says of the same capability may fit the words less well.
+            similarity: similarity * (found.score / best).clamp(0.0, 1.0),
+        });
+        Selection { stage: Stage::Intent, fits: fits.collect(), near: Vec::new(), intent: Some(trace), missing: None }
+    }
+
+    fn trace(&self, distinct: &[Match]) -> IntentTrace {
+        let best = distinct.first();
+        let runner_up = distinct.get(1).map_or(0.0, |found| found.similarity);
+        IntentTrace {
+            method: "lexical".to_owned(),
+            accept_at: self.settings.thresholds.accept,
+            margin_min: self.settings.thresholds.margin,
+            best: best.map(|found| found.similarity),
+            margin: best.map(|found| found.similarity - runner_up),
+            matched: best.map(|found| found.terms.iter().map(|term| term.text.clone()).collect()).unwrap_or_default(),
+            adjudicator: None,
+        }
+    }
+
+    /// What is near a text, for suggestions only.
+    pub(super) fn near_by_words(&self, ask: &Ask<'_>, words: &str) -> Vec<(Fit, Reason)> {
+        let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| self.is_visible(ask, node));
+        let found = self.index.search(&Intent::from(words), keep, NEAR_MAX, &mut self.scratch.borrow_mut());
+        found
+            .into_iter()
+            .map(|found| (Fit { number: found.doc, similarity: found.similarity }, Reason::NotOffered))
+            .collect()
+    }
+
+    /// The capabilities that fit the words best, for a caller who chooses itself.
+    #[must_use]
+    pub fn find(&self, ask: &Ask<'_>, words: &str, limit: usize) -> Vec<(u32, f64)> {
+        let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| self.is_visible(ask, node));
+        let found = self.index.search(&Intent::from(words), keep, limit, &mut self.scratch.borrow_mut());
+        found.into_iter().map(|found| (found.doc, found.similarity)).collect()
+    }
+}
+
+fn unsure(doubt: Doubt, distinct: &[Match], trace: IntentTrace) -> Selection {
+    let reason = |at: usize| match doubt {
+        Doubt::Close => Reason::Ambiguous,
+        Doubt::Excluded if at == 0 => Reason::Excluded,
+        Doubt::Nothing | Doubt::Weak | Doubt::Excluded => Reason::Dissimilar,
+    };
+    let near = distinct.iter().take(NEAR_MAX).enumerate();
+    Selection {
+        stage: Stage::Intent,
+        fits: Vec::new(),
+        near: near.map(|(at, found)| (Fit { number: found.doc, similarity: found.similarity }, reason(at))).collect(),
+        intent: Some(trace),
+        missing: Some(Missing::Words),
+    }
+}
+
+/// The names of the parameters that are passed: they speak for capabilities that name the same.
+fn parameter_names(ask: &Ask<'_>) -> Vec<String> {
+    let Some(params) = ask.params else { return Vec::new() };
+    match params.read::<serde_json::Value>() {
+        Ok(serde_json::Value::Object(members)) => members.into_iter().map(|(name, _)| name).collect(),
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}

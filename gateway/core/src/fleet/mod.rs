@@ -1,0 +1,149 @@
+//! All agents as this gateway knows them: their cards, leases, health, breakers and seats. From it a task is
+//! routed, and what becomes of attempts flows back into it. It holds belief, not truth: it can be built anew from
+//! the stored cards and what agents report.
+
+mod feedback;
+mod filter;
+mod intent;
+mod node;
+mod refusal;
+mod register;
+mod route;
+mod select;
+mod weigh;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use reach_schemas::{AgentId, CapabilityName, RawJson, Timestamp};
+
+use crate::access::Caller;
+use crate::bulkhead::{Bulkhead, Seat, TierLimits};
+use crate::health::HealthPolicy;
+use crate::lexical::{Index, Scratch, Thresholds};
+use crate::task::Target;
+
+pub use node::{Node, Offer};
+pub use refusal::Unroutable;
+pub use register::{CAPABILITIES_MAX, CardError, HEARTBEAT_MIN, Registration, TEXT_MAX};
+pub use route::{Offering, Route};
+
+/// What may be set.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// How much work of each tier may be out at once.
+    pub tier_limits: TierLimits,
+    /// When the words of an intent are enough to choose by.
+    pub thresholds: Thresholds,
+    /// When probes eject an agent, and how slowly it starts.
+    pub health: HealthPolicy,
+}
+
+/// All agents, and what they offer.
+#[derive(Default)]
+pub struct Fleet {
+    settings: Settings,
+    nodes: Vec<Option<Node>>,
+    free_nodes: Vec<usize>,
+    by_id: BTreeMap<AgentId, usize>,
+    offers: Vec<Option<OfferRef>>,
+    free_offers: Vec<u32>,
+    by_capability: BTreeMap<CapabilityName, BTreeSet<u32>>,
+    index: Index,
+    scratch: std::cell::RefCell<Scratch>,
+    bulkhead: Bulkhead,
+}
+
+/// Where an offer is: the agent's place in `nodes`, and the offer's place within the agent.
+#[derive(Debug, Clone, Copy)]
+struct OfferRef {
+    node: usize,
+    offer: usize,
+}
+
+/// What is asked of the router.
+#[derive(Debug)]
+pub struct Ask<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// What is wanted.
+    pub target: &'a Target,
+    /// The parameters.
+    pub params: Option<&'a RawJson>,
+    /// Who has been tried already.
+    pub tried: Vec<&'a AgentId>,
+    /// Which attempt this is for, counted from 1.
+    pub attempt: u32,
+    /// The attempt's timeout, if the caller laid one down.
+    pub attempt_timeout: Option<reach_schemas::Span>,
+    /// The place that the attempt will take.
+    pub seat: Seat,
+}
+
+impl Fleet {
+    /// An empty fleet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// The agent with this id.
+    #[must_use]
+    pub fn node(&self, agent: &AgentId) -> Option<&Node> {
+        self.by_id.get(agent).and_then(|at| self.nodes[*at].as_ref())
+    }
+
+    fn node_mut(&mut self, agent: &AgentId) -> Option<&mut Node> {
+        self.by_id.get(agent).and_then(|at| self.nodes[*at].as_mut())
+    }
+
+    /// All agents, in the order of their ids.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.by_id.values().filter_map(|at| self.nodes[*at].as_ref())
+    }
+
+    /// How many agents there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// How many attempts the agent has.
+    #[must_use]
+    pub fn in_flight(&self, agent: &AgentId) -> u32 {
+        self.bulkhead.in_flight(agent)
+    }
+
+    fn offer(&self, number: u32) -> Option<(&Node, &Offer)> {
+        let at = self.offers.get(number as usize).copied().flatten()?;
+        let node = self.nodes[at.node].as_ref()?;
+        Some((node, &node.offers[at.offer]))
+    }
+
+    /// The agent's access rules, as a caller.
+    #[must_use]
+    pub fn caller(&self, agent: &AgentId) -> Caller {
+        let access = self.node(agent).map(|node| node.card.access.clone()).unwrap_or_default();
+        Caller::Agent { id: agent.clone(), access }
+    }
+
+    /// When the presence of some agent changes next, if none is heard of until then.
+    #[must_use]
+    pub fn next_change_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.nodes().filter_map(|node| node.lease.next_change_at(now)).min()
+    }
+}
+
+/// A card with its compiled schemas: what registration works on, made outside any lock.
+#[derive(Debug)]
+pub struct Checked {
+    card: Arc<reach_schemas::AgentCard>,
+    schemas: Vec<(Option<crate::schema::Schema>, Option<crate::schema::Schema>)>,
+    warnings: Vec<String>,
+}

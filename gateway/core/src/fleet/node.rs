@@ -1,0 +1,166 @@
+//! One agent, and one thing that it offers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use reach_schemas::call::{AgentState, AgentView, DependencyState};
+use reach_schemas::{AgentCard, BreakerPolicy, Capability, CapabilityName, Endpoint, Protocol, Span, Timestamp};
+
+use crate::breaker::{Breaker, Permit};
+use crate::bulkhead::Seat;
+use crate::health::Health;
+use crate::history::History;
+use crate::lease::{Lease, Presence};
+use crate::retry::Budget;
+use crate::schema::Schema;
+
+/// One agent.
+#[derive(Debug)]
+pub struct Node {
+    /// What it says of itself.
+    pub card: Arc<AgentCard>,
+    /// Grows with each registration that changed the card.
+    pub generation: u64,
+    /// When it registered first.
+    pub registered_at: Timestamp,
+    /// Its presence.
+    pub lease: Lease,
+    /// What probes and load reports say.
+    pub health: Health,
+    /// Whether it said that it is about to stop.
+    pub is_draining: bool,
+    /// How many connections it holds open to us.
+    pub connections: u32,
+    /// What it said of itself last.
+    pub reported: Reported,
+    /// What it offers, in the card's order.
+    pub offers: Vec<Offer>,
+}
+
+/// What a heartbeat said.
+#[derive(Debug, Clone, Default)]
+pub struct Reported {
+    /// How many tasks it works on.
+    pub load: u32,
+    /// How many it holds beside those.
+    pub queue_depth: u32,
+    /// What it needs, and how that is.
+    pub dependencies: BTreeMap<String, DependencyState>,
+}
+
+/// One capability of one agent.
+#[derive(Debug)]
+pub struct Offer {
+    /// Its number in the index of words.
+    pub(super) number: u32,
+    pub(super) name: CapabilityName,
+    /// The capability, at its place in the card.
+    pub(super) at: usize,
+    pub(super) input: Option<Schema>,
+    pub(super) output: Option<Schema>,
+    pub(super) policy: BreakerPolicy,
+    pub(super) breaker: Breaker,
+    pub(super) history: History,
+    pub(super) budget: Budget,
+    /// The breaker's permits that are out.
+    pub(super) permits: BTreeMap<Seat, Permit>,
+}
+
+impl Node {
+    /// The capability of one of its offers.
+    #[must_use]
+    pub fn capability(&self, offer: &Offer) -> &Capability {
+        &self.card.capabilities[offer.at]
+    }
+
+    /// How it is reached now: the first of its endpoints that can be used.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        let pulls = || Endpoint { protocol: Protocol::Queue, version: "1".to_owned(), address: String::new() };
+        if self.card.endpoints.is_empty() {
+            return Some(pulls());
+        }
+        self.card.endpoints.iter().find(|endpoint| self.can_use(endpoint)).cloned()
+    }
+
+    fn can_use(&self, endpoint: &Endpoint) -> bool {
+        match endpoint.protocol {
+            Protocol::Http | Protocol::Process | Protocol::Queue => true,
+            Protocol::Websocket => self.connections > 0,
+        }
+    }
+
+    /// Whether it can pull work: by its card, or over a connection that it holds open.
+    #[must_use]
+    pub fn can_claim(&self) -> bool {
+        let pulls = |endpoint: &Endpoint| matches!(endpoint.protocol, Protocol::Queue | Protocol::Websocket);
+        self.card.endpoints.is_empty() || self.card.endpoints.iter().any(pulls)
+    }
+
+    /// How it is, in a word.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> AgentState {
+        match self.lease.presence(now) {
+            Presence::Dead => AgentState::Dead,
+            Presence::Suspect => AgentState::Suspect,
+            Presence::Alive if self.is_draining => AgentState::Draining,
+            Presence::Alive if self.health.ejected_at().is_some() => AgentState::Ejected,
+            Presence::Alive if self.health.is_overloaded() => AgentState::Overloaded,
+            Presence::Alive => AgentState::Alive,
+        }
+    }
+
+    /// The agent as others see it.
+    #[must_use]
+    pub fn view(&self, in_flight: u32, now: Timestamp) -> AgentView {
+        let breakers = self.offers.iter().filter_map(|offer| {
+            let state = offer.breaker.state(now);
+            (state != crate::breaker::State::Closed)
+                .then(|| (self.capability(offer).name.clone(), state.as_str().to_owned()))
+        });
+        AgentView {
+            card: (*self.card).clone(),
+            state: self.state(now),
+            generation: self.generation,
+            registered_at: self.registered_at,
+            seen_at: self.lease.renewed_at(),
+            in_flight,
+            reported_load: self.reported.load,
+            connected: self.connections > 0,
+            breakers: breakers.collect(),
+        }
+    }
+}
+
+impl Offer {
+    /// How long one attempt may take.
+    pub(super) fn attempt_timeout(&self, capability: &Capability, asked: Option<Span>) -> Span {
+        let own = capability.timeout.unwrap_or_else(|| capability.tier.attempt_timeout());
+        asked.unwrap_or(own)
+    }
+}
+
+impl Offer {
+    pub(super) fn new(number: u32, at: usize, capability: &Capability) -> Self {
+        Self {
+            number,
+            name: capability.name.clone(),
+            at,
+            input: None,
+            output: None,
+            policy: capability.breaker.unwrap_or_else(|| BreakerPolicy::for_effect(capability.effect)),
+            breaker: Breaker::default(),
+            history: History::default(),
+            budget: Budget::default(),
+            permits: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps what was learned of the same capability under an earlier card.
+    pub(super) fn inherit(&mut self, old: Self) {
+        self.breaker = old.breaker;
+        self.history = old.history;
+        self.budget = old.budget;
+        self.permits = old.permits;
+    }
+}

@@ -1,0 +1,146 @@
+//! JSON Schemas that agents bring: compiled once a registration, offline, with bounds on size, nesting and regular
+//! expressions, so that a hostile schema costs little and reaches nothing.
+
+use jsonschema::{PatternOptions, Validator};
+use reach_schemas::RawJson;
+use serde_json::Value;
+
+/// The largest schema that is taken, in bytes.
+pub const SCHEMA_MAX: usize = 64 * 1024;
+/// The deepest nesting of a schema that is taken.
+pub const DEPTH_MAX: usize = 64;
+/// How many violations are told.
+pub const VIOLATIONS_MAX: usize = 5;
+/// The largest compiled regular expression, in bytes.
+const REGEX_MAX: usize = 1 << 20;
+
+/// Why a schema is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// Too many bytes.
+    #[error("the schema has {bytes} bytes, at most {SCHEMA_MAX} are taken")]
+    TooLarge {
+        /// How many.
+        bytes: usize,
+    },
+    /// Nested too deeply.
+    #[error("the schema is nested more than {DEPTH_MAX} levels deep")]
+    TooDeep,
+    /// It is JSON, but no JSON Schema that can be used here.
+    #[error("not a usable JSON Schema (2020-12): {0}")]
+    Unusable(String),
+}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+}
+
+impl Schema {
+    /// Compiles a schema. References may point within it only.
+    ///
+    /// # Errors
+    /// It is too large, nested too deeply, or no JSON Schema.
+    pub fn compile(schema: &RawJson) -> Result<Self, SchemaError> {
+        let text = schema.get();
+        if text.len() > SCHEMA_MAX {
+            return Err(SchemaError::TooLarge { bytes: text.len() });
+        }
+        if depth(text) > DEPTH_MAX {
+            return Err(SchemaError::TooDeep);
+        }
+        let value: Value = schema.read().map_err(|error| SchemaError::Unusable(error.to_string()))?;
+        if !value.is_object() && !value.is_boolean() {
+            return Err(SchemaError::Unusable("a schema is an object, or true or false".to_owned()));
+        }
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(PatternOptions::regex().size_limit(REGEX_MAX))
+            .build(&value)
+            .map_err(|error| SchemaError::Unusable(error.to_string()))?;
+        Ok(Self { validator })
+    }
+
+    /// Whether the value fits.
+    #[must_use]
+    pub fn fits(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    /// What is wrong with the value, at most [`VIOLATIONS_MAX`] of them; nothing if it fits.
+    #[must_use]
+    pub fn violations(&self, value: &Value) -> Vec<String> {
+        let tell = |error: jsonschema::ValidationError<'_>| {
+            let at = error.instance_path().to_string();
+            if at.is_empty() { error.to_string() } else { format!("at {at}: {error}") }
+        };
+        self.validator.iter_errors(value).take(VIOLATIONS_MAX).map(tell).collect()
+    }
+}
+
+/// How deeply a JSON text is nested, without recursion.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The names of a schema's properties and their descriptions: words that an intent may be matched against.
+#[must_use]
+pub fn parameter_words(schema: &RawJson) -> Vec<String> {
+    let Ok(Value::Object(schema)) = schema.read::<Value>() else { return Vec::new() };
+    let Some(Value::Object(properties)) = schema.get("properties") else { return Vec::new() };
+    let mut words = Vec::new();
+    for (name, property) in properties {
+        words.push(name.clone());
+        words.extend(property.get("description").and_then(Value::as_str).map(str::to_owned));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(text: &str) -> Result<Schema, SchemaError> {
+        Schema::compile(&RawJson::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_told_where_and_why() {
+        let schema = compile(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#).unwrap();
+        assert!(schema.fits(&serde_json::json!({"n": 1})));
+        let told = schema.violations(&serde_json::json!({"n": "x"}));
+        assert_eq!(told, [r#"at /n: "x" is not of type "integer""#]);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused() {
+        for wrong in ["3", "\"x\"", r#"{"type":"banana"}"#, r#"{"pattern":"("}"#, r#"{"$ref":"file:///etc/passwd"}"#] {
+            assert!(matches!(compile(wrong), Err(SchemaError::Unusable(_))), "{wrong}");
+        }
+        let deep = format!("{}true{}", r#"{"not":"#.repeat(65), "}".repeat(65));
+        assert_eq!(compile(&deep).unwrap_err(), SchemaError::TooDeep);
+        let large = format!(r#"{{"description":"{}"}}"#, "x".repeat(SCHEMA_MAX));
+        assert!(matches!(compile(&large), Err(SchemaError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn braces_within_text_are_not_nesting() {
+        assert_eq!(depth(r#"{"a":"[[[{\"{{"}"#), 1);
+    }
+}

@@ -1,0 +1,40 @@
+//! The gateway's clock: wall time at the start, carried on by the runtime's own time, so that it never runs backwards
+//! and tests can pause it.
+
+use std::time::SystemTime;
+
+use reach_schemas::{Span, Timestamp};
+use tokio::time::Instant;
+
+/// Tells the time.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    started_at: Timestamp,
+    started: Instant,
+}
+
+impl Clock {
+    /// A clock that begins at the present wall time.
+    #[must_use]
+    pub fn start() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { started_at: Timestamp::from_ms(Span::from(since).as_ms()), started: Instant::now() }
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.started_at + Span::from(self.started.elapsed())
+    }
+
+    /// The runtime's instant of a time of this clock.
+    #[must_use]
+    pub fn instant(&self, at: Timestamp) -> Instant {
+        self.started + at.since(self.started_at).into()
+    }
+
+    /// Sleeps until a time of this clock.
+    pub async fn sleep_until(&self, at: Timestamp) {
+        tokio::time::sleep_until(self.instant(at)).await;
+    }
+}
