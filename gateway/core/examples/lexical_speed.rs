@@ -100,6 +100,23 @@ fn quantiles(times: &mut [f64]) -> String {
     format!("median {:>7.1} us, 99th {:>7.1} us, worst {:>7.1} us", at(0.5), at(0.99), at(1.0))
 }
 
+/// How often a bounded scan answers as one without bound.
+fn agreement(index: &Index, words: &mut Words, scratch: &mut Scratch) -> String {
+    let mut unbounded = Scratch::with_scanned_max(usize::MAX);
+    let (mut first, mut five) = (0, 0);
+    for at in 0..400 {
+        let text = words.request(at);
+        let intent = Intent::from(text.as_str());
+        let mut docs = |scratch: &mut Scratch| -> Vec<u32> {
+            index.search(&intent, |_| true, 5, scratch).iter().map(|found| found.doc).collect()
+        };
+        let (quick, whole) = (docs(scratch), docs(&mut unbounded));
+        first += usize::from(quick.first() == whole.first());
+        five += quick.iter().filter(|doc| whole.contains(doc)).count();
+    }
+    format!("as without bound: first {:.1} %, of five {:.1} %", first as f64 / 4.0, five as f64 / 20.0)
+}
+
 fn main() {
     let mut sizes: Vec<u32> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).collect();
     if sizes.is_empty() {
@@ -127,6 +144,7 @@ fn main() {
             times.push(best);
         }
         println!("  search  {} ({found} found)", quantiles(&mut times));
+        println!("  {}", agreement(&index, &mut words, &mut scratch));
         let (mut inserts, mut removes) = (Vec::new(), Vec::new());
         for _ in 0..500 {
             let doc = words.rng.u32(..size);

@@ -95,8 +95,15 @@ impl Index {
         for &(term, impact) in &prepared.terms {
             let id = self.term_id(term);
             let list = &mut self.postings[id as usize];
-            let at = list.partition_point(|posting| posting.slot < slot);
-            list.insert(at, Posting { slot, impact });
+            let posting = Posting { slot, impact };
+            match list.last() {
+                // The usual case of a fleet that grows.
+                Some(last) if last.slot > slot => {
+                    let at = list.partition_point(|other| other.slot < slot);
+                    list.insert(at, posting);
+                }
+                Some(_) | None => list.push(posting),
+            }
             terms.push((id, impact));
         }
         terms.sort_unstable_by_key(|(id, _)| *id);

@@ -19,6 +19,6 @@ mod verdict;
 pub use document::Document;
 pub use index::Index;
 pub use intent::Intent;
-pub use search::{Match, MatchedTerm, Scratch, TERMS_MAX};
+pub use search::{Match, MatchedTerm, SCANNED_MAX, Scratch, TERMS_MAX};
 pub use tuning::Tuning;
 pub use verdict::{Doubt, Evidence, Thresholds, Verdict, decide};

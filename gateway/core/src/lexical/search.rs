@@ -35,8 +35,8 @@ pub struct MatchedTerm {
 
 /// How many words explain a match.
 pub const TERMS_MAX: usize = 8;
-/// Postings that are scanned to find candidates; the rarest term is scanned whole in any case.
-const SCANNED_MAX: usize = 12_000;
+/// Postings that a search scans for candidates; the rarest term is scanned whole in any case.
+pub const SCANNED_MAX: usize = 12_000;
 /// Candidates that are scored in full.
 const CANDIDATES_MIN: usize = 32;
 /// A unit that no document knows counts as unmet with this share of a rare term's weight: names
@@ -50,10 +50,24 @@ const ASIDE_ALONE: f32 = 0.02;
 const MET: f32 = 0.8;
 
 /// Memory that searches reuse. One a thread; it carries nothing from one search to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scratch {
     sums: Vec<f32>,
     touched: Vec<u32>,
+    scanned_max: usize,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::with_scanned_max(SCANNED_MAX)
+    }
+}
+
+impl Scratch {
+    /// Scratch for searches that scan at most so many postings, in place of [`SCANNED_MAX`].
+    pub fn with_scanned_max(scanned_max: usize) -> Self {
+        Scratch { sums: Vec::new(), touched: Vec::new(), scanned_max }
+    }
 }
 
 /// A term of the intent that the index knows.
@@ -183,7 +197,7 @@ impl Index {
         scratch.sums.resize(self.slots_end(), 0.0);
         let mut scanned = 0;
         for (gain, _, postings) in lists {
-            if scanned > 0 && scanned + postings.len() > SCANNED_MAX {
+            if scanned > 0 && scanned + postings.len() > scratch.scanned_max {
                 break;
             }
             scanned += postings.len();
