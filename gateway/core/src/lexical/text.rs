@@ -1,8 +1,10 @@
 //! Turns text into tokens: words of alphabetic scripts, runs of scripts written without spaces,
-//! and codes. It judges no word; that is for [`stop`](super::stop) and the index.
+//! and codes. Function words are kept, as their place matters to phrases, but left unstemmed.
 
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+
+use super::stop::is_stop_word;
 
 /// Text beyond this many characters is not read: an intent is a request, not a book.
 pub(super) const CHARACTERS_MAX: usize = 4_000;
@@ -70,7 +72,12 @@ pub(super) fn tokens(normalized: &str) -> Vec<Token> {
 
 /// The English stem of a lowercase word.
 pub(super) fn stem(word: &str) -> String {
-    Stemmer::create(Algorithm::English).stem(word).into_owned()
+    stem_with(&Stemmer::create(Algorithm::English), word)
+}
+
+fn stem_with(stemmer: &Stemmer, word: &str) -> String {
+    let word = word.trim_end_matches("'s");
+    if is_stop_word(word) { word.to_owned() } else { stemmer.stem(word).into_owned() }
 }
 
 fn flush_word(word: &mut String, stemmer: &Stemmer, out: &mut Vec<Token>) {
@@ -78,6 +85,12 @@ fn flush_word(word: &mut String, stemmer: &Stemmer, out: &mut Vec<Token>) {
         return;
     }
     let text = std::mem::take(word);
+    // Most words are plain, and need no splitting.
+    if text.len() <= WORD_MAX && text.bytes().all(|letter| letter.is_ascii_lowercase()) {
+        let stem = stem_with(stemmer, &text);
+        out.push(Token::Word { text, stem });
+        return;
+    }
     let has_digits = text.chars().any(char::is_numeric);
     if has_digits {
         out.push(Token::Code(text.to_lowercase()));
@@ -89,7 +102,7 @@ fn flush_word(word: &mut String, stemmer: &Stemmer, out: &mut Vec<Token>) {
         if length > WORD_MAX || (has_digits && length < 3) || lower.chars().any(char::is_numeric) {
             continue;
         }
-        let stem = stemmer.stem(lower.trim_end_matches("'s")).into_owned();
+        let stem = stem_with(stemmer, &lower);
         out.push(Token::Word { text: lower, stem });
     }
 }

@@ -56,7 +56,7 @@ const SINGLE_CHARACTER: f32 = 0.6;
 const HALF_STOPPED: f32 = 0.25;
 const ACROSS_WORDS: f32 = 0.3;
 const ONE_OF_A_PAIR: f32 = 0.3;
-const ONE_CONCEPT: f32 = 0.85;
+const ONE_CONCEPT: f32 = 0.95;
 const SOME_CONCEPT: f32 = 0.65;
 /// An alternative at least this strong means the same thing, and is not a mere resemblance.
 pub(super) const SAME: f32 = 0.6;
