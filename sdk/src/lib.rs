@@ -19,12 +19,19 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! An [`Agent`] serves: see [`agent`].
 #![warn(missing_docs)]
 
+pub mod agent;
 pub mod client;
 pub mod error;
 mod transport;
 
+pub use agent::{
+    Agent, AgentBuilder, AgentHandle, Context, Handler, HandlerError, Health, HttpAnswer, Task, capability, card,
+    shutdown_signal,
+};
 pub use client::{Client, ClientBuilder, Completed, RetryPolicy, TaskHandle, TaskRequest};
 pub use error::{Error, Refusal, Result};
 pub use reach_schemas as schemas;
@@ -32,3 +39,8 @@ pub use reach_schemas::{
     AgentCard, AgentId, Capability, CapabilityName, Delivery, Effect, ErrorCode, Explanation, FencingToken,
     IdempotencyKey, Method, Mode, PhaseName, RawJson, Span, Submit, TaskId, TaskView, Tier, Timestamp,
 };
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

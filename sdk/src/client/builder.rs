@@ -7,7 +7,8 @@ use reach_schemas::AgentId;
 
 use super::{Client, Inner, RetryPolicy};
 use crate::error::{Error, Result};
-use crate::transport::{Target, Transport};
+use crate::transport::ws::{Ears, Link};
+use crate::transport::{Target, Transport, no_wss};
 
 /// Where the gateway is unless said otherwise.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7340";
@@ -80,6 +81,22 @@ impl ClientBuilder {
     /// Makes the client and waits for nothing.
     pub(crate) fn open(self) -> Result<Client> {
         let transport = Transport::open(self.target()?)?;
+        self.over(transport)
+    }
+
+    /// Makes a client over a WebSocket that also hears what the gateway has to say.
+    pub(crate) fn open_socket(self, ears: Ears) -> Result<(Client, Arc<Link>)> {
+        let mut target = self.target()?;
+        if matches!(target.url.scheme(), "https" | "wss") {
+            return Err(no_wss());
+        }
+        target.url.set_scheme("ws").map_err(|()| Error::Config(format!("{} is no URL of a gateway", target.url)))?;
+        let link = Arc::new(Link::open(target, ears));
+        let client = self.over(Transport::Ws(link.clone()))?;
+        Ok((client, link))
+    }
+
+    fn over(self, transport: Transport) -> Result<Client> {
         let from_agent: Option<AgentId> =
             self.from_agent.as_deref().map(str::parse).transpose().map_err(Error::config)?;
         let call_timeout = self.call_timeout.unwrap_or(Duration::from_secs(30));

@@ -108,6 +108,11 @@ impl Client {
         read(method.name(), &self.inner.transport.call(&call).await?)
     }
 
+    /// Ends the connection, if there is one that lasts.
+    pub(crate) fn close(&self) {
+        self.inner.transport.close();
+    }
+
     pub(crate) fn prepare(&self, method: Method, params: &impl Serialize, wait: Duration) -> Result<Call> {
         let params = RawJson::of(params).map_err(|error| Error::Config(format!("parameters: {error}")))?;
         let is_safe = is_repeatable(method, &params);

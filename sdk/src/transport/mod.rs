@@ -2,9 +2,7 @@
 //! whether to try again is decided above them.
 
 mod http;
-#[allow(dead_code, reason = "the serving side will use all of it")]
 pub(crate) mod rpc;
-#[allow(dead_code, reason = "the serving side will use all of it")]
 pub(crate) mod ws;
 
 use std::borrow::Cow;
@@ -42,7 +40,7 @@ impl Transport {
         match target.url.scheme() {
             "http" | "https" => Ok(Self::Http(http::Http::new(target)?)),
             "ws" => Ok(Self::Ws(Arc::new(ws::Link::open(target, ws::Ears::default())))),
-            "wss" => Err(Error::Config("wss:// is not built in yet; write https:// to call over TLS".to_owned())),
+            "wss" => Err(no_wss()),
             other => Err(Error::Config(format!(
                 "the gateway's URL begins with \"{other}:\"; write http://, https:// or ws://, for example http://127.0.0.1:7340"
             ))),
@@ -63,6 +61,19 @@ impl Transport {
             Self::Ws(link) => link.call(call).await,
         }
     }
+
+    /// Ends what there is of a connection; later calls fail.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::Http(_) => {}
+            Self::Ws(link) => link.close(),
+        }
+    }
+}
+
+/// The error for what a WebSocket over TLS would be needed for.
+pub(crate) fn no_wss() -> Error {
+    Error::Config("wss:// is not built in yet; over TLS, call by https:// and serve by pulling or by HTTP".to_owned())
 }
 
 /// The URL of the JSON-RPC endpoint under the gateway's URL.

@@ -1,6 +1,10 @@
 //! The SDK over real sockets, against gateways that play a script.
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
+mod agent_http;
+mod agent_pull;
+mod agent_ws;
+mod agent_ws_faults;
 mod client_http;
 mod client_ws;
 mod http_gateway;

@@ -29,3 +29,27 @@ pub(crate) fn error(code: ErrorCode, retry_after: Option<&str>) -> Value {
     }
     json!({ "code": code.number(), "message": "as the script says", "data": data })
 }
+
+pub(crate) const AGENT: &str = "counter@demo";
+
+/// The answer to `agent/register`.
+pub(crate) fn registered() -> Value {
+    json!({
+        "agent_id": AGENT, "cluster": "test", "generation": 1, "unchanged": false, "capabilities": ["work"],
+        "endpoints": [], "heartbeat_due_at": "2026-11-30T08:00:10.000Z",
+    })
+}
+
+/// Work for that agent.
+pub(crate) fn delivery(task_id: &str, token: u64, params: &Value) -> Value {
+    json!({
+        "task_id": task_id, "token": token, "attempt": token, "agent_id": AGENT, "capability": "work",
+        "effect": "read", "params": params, "idempotency_key": "k1", "attempt_until": "2026-11-30T08:00:15.000Z",
+        "deadline_at": "2099-11-30T08:05:00.000Z",
+    })
+}
+
+/// The answer to accept, progress, complete and fail.
+pub(crate) fn noted() -> Value {
+    json!({ "phase": "accepted" })
+}

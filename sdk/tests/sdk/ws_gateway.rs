@@ -93,3 +93,12 @@ impl Peer {
         self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 }
+
+impl Peer {
+    /// Answers the registration, which must come first.
+    pub(crate) async fn welcome(&mut self) {
+        let register = self.expect("agent/register").await;
+        assert_eq!(register["params"]["endpoints"][0]["protocol"], "websocket");
+        self.answer(&register, crate::view::registered()).await;
+    }
+}

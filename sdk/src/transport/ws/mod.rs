@@ -10,7 +10,7 @@ use std::time::Duration;
 use reach_schemas::RawJson;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use self::board::Board;
 use self::connection::End;
@@ -49,7 +49,13 @@ enum Status {
 pub(crate) struct Link {
     board: Arc<Board>,
     status: watch::Receiver<Status>,
-    _stop: DropGuard,
+    stop: CancellationToken,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
 }
 
 /// How a link greets and whom it tells; nobody, for a plain client.
@@ -66,7 +72,7 @@ impl Link {
         let (status, watched) = watch::channel(Status::New);
         let stop = CancellationToken::new();
         tokio::spawn(run(target, ears, board.clone(), status, stop.clone()));
-        Self { board, status: watched, _stop: stop.drop_guard() }
+        Self { board, status: watched, stop }
     }
 
     /// Waits for the first connection; fails as soon as a try for it has failed.
@@ -76,20 +82,20 @@ impl Link {
         match known.as_deref() {
             Ok(Status::Open | Status::New) => Ok(()),
             Ok(Status::Down(error) | Status::Ended(error)) => Err(error.clone()),
-            Err(_) => Err(Error::maybe_sent("the connection was closed")),
+            Err(_) => Err(closed()),
         }
     }
 
-    /// Whether a connection stands now.
-    pub(crate) fn is_open(&self) -> bool {
-        matches!(*self.status.borrow(), Status::Open)
+    /// Ends the connection; calls fail from now on.
+    pub(crate) fn close(&self) {
+        self.stop.cancel();
     }
 
     pub(crate) async fn call(&self, call: &Call) -> Result<RawJson> {
         let mut waiting = self.board.call(call)?;
         match timeout(call.timeout, &mut waiting.answer).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Error::maybe_sent("the connection was closed")),
+            Ok(Err(_)) => Err(closed()),
             Err(_) => {
                 let sent = self.board.is_sent(waiting.id);
                 let message = format!("no answer to {} within {:?}", call.method, call.timeout);
@@ -121,10 +127,15 @@ impl Link {
     }
 }
 
+/// We ended it ourselves: there is nothing to try again.
+fn closed() -> Error {
+    Error::Config("the client was closed".to_owned())
+}
+
 async fn run(target: Target, ears: Ears, board: Arc<Board>, status: watch::Sender<Status>, stop: CancellationToken) {
     let ended = tokio::select! {
         error = keep_connected(&target, &ears, &board, &status) => error,
-        () = stop.cancelled() => Error::maybe_sent("the connection was closed"),
+        () = stop.cancelled() => closed(),
     };
     board.end(ended.clone());
     status.send_replace(Status::Ended(ended.clone()));
