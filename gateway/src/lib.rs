@@ -8,6 +8,12 @@
 pub mod adapter;
 pub mod bus;
 pub mod clock;
+pub mod effects;
+pub mod gateway;
+pub mod open_tasks;
+pub mod ops;
 pub mod rpc;
 pub mod sessions;
 pub mod store;
+pub mod waiters;
+pub mod worker;

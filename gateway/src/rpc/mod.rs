@@ -22,6 +22,7 @@ mod error;
 mod flaw;
 mod limits;
 mod members;
+pub mod methods;
 mod nesting;
 mod params;
 mod write;

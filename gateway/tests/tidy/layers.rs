@@ -43,6 +43,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("adapter::session", Layer::Edge),
     ("telemetry", Layer::Edge),
     ("gateway", Layer::UseCase),
+    ("open_tasks", Layer::UseCase),
     ("effects", Layer::UseCase),
     ("waiters", Layer::UseCase),
     ("ops", Layer::UseCase),

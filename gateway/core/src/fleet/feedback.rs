@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use reach_schemas::call::Heartbeat;
-use reach_schemas::{AgentId, CapabilityName, Timestamp};
+use reach_schemas::{AgentId, CapabilityName, Protocol, Timestamp};
 
 use super::Fleet;
 use super::node::{Node, Offer};
 use crate::breaker::{self, Change};
 use crate::bulkhead::{Place, Seat};
-use crate::health::{Health, ProbeOutcome};
+use crate::health::{Health, HealthChange, ProbeOutcome};
 use crate::lease::Presence;
 use crate::task::{EndedAttempt, Task, ending::Ending};
 
@@ -55,11 +55,11 @@ impl Fleet {
     }
 
     /// A probe came back, or did not.
-    pub fn probed(&mut self, agent: &AgentId, outcome: ProbeOutcome, now: Timestamp) {
+    pub fn probed(&mut self, agent: &AgentId, outcome: ProbeOutcome, now: Timestamp) -> Option<HealthChange> {
         let policy = self.settings.health;
-        let Some(node) = self.node_mut(agent) else { return };
+        let node = self.node_mut(agent)?;
         let p99 = node.offers.iter().filter_map(|offer| offer.history.p99()).max();
-        node.health.record(outcome, p99, &policy, now);
+        node.health.record(outcome, p99, &policy, now)
     }
 
     /// An attempt ended: its seat comes home, its permit is given back, its time and its end are remembered.
@@ -99,20 +99,26 @@ impl Fleet {
         let limits = self.settings.tier_limits;
         let _ = self.bulkhead.try_take(seat, Place { agent_id: agent.clone(), tier }, u32::MAX, &limits, now);
         let Some(offer) = self.node_mut(agent).and_then(|node| node.offer_mut(capability)) else { return };
+        if offer.permits.contains_key(&seat) {
+            return;
+        }
         if let Ok(permit) = offer.breaker.take_permit(trial_until, &offer.policy, now, rng) {
             offer.permits.insert(seat, permit);
         }
     }
 
+    /// Seats the live attempts of tasks that were read after a start.
+    pub fn recount_more(&mut self, open: &[Task], now: Timestamp) {
+        let limits = self.settings.tier_limits;
+        for (seat, place) in seats(open.iter()) {
+            // They are there, whether there is room for them or not.
+            let _ = self.bulkhead.try_take(seat, place, u32::MAX, &limits, now);
+        }
+    }
+
     /// Counts the seats anew from the live attempts of tasks: what the sweeper does, and a start.
     pub fn recount<'a>(&mut self, open: impl IntoIterator<Item = &'a Task>, as_of: Timestamp) {
-        let seats = open.into_iter().filter_map(|task| {
-            let attempt = task.live_attempt()?;
-            let tier = task.state.plan.as_ref()?.tier;
-            let seat = Seat { task_id: task.id(), token: attempt.token };
-            Some((seat, Place { agent_id: attempt.agent_id.clone(), tier }))
-        });
-        self.bulkhead.recount(seats, as_of);
+        self.bulkhead.recount(seats(open.into_iter()), as_of);
     }
 
     /// Agents that have become dead since their work was last taken back.
@@ -126,6 +132,17 @@ impl Fleet {
         *known = dead;
         new
     }
+}
+
+/// The seats of the live attempts that an agent works on; what lies there to be pulled has none.
+fn seats<'a>(open: impl Iterator<Item = &'a Task>) -> impl Iterator<Item = (Seat, Place)> {
+    open.filter_map(|task| {
+        let attempt = task.live_attempt()?;
+        let tier = task.state.plan.as_ref()?.tier;
+        let is_parked = attempt.protocol == Protocol::Queue && attempt.delivered_at.is_none();
+        let seat = Seat { task_id: task.id(), token: attempt.token };
+        (!is_parked).then(|| (seat, Place { agent_id: attempt.agent_id.clone(), tier }))
+    })
 }
 
 impl Node {

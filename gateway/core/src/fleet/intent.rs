@@ -93,14 +93,6 @@ impl Fleet {
             .map(|found| (Fit { number: found.doc, similarity: found.similarity }, Reason::NotOffered))
             .collect()
     }
-
-    /// The capabilities that fit the words best, for a caller who chooses itself.
-    #[must_use]
-    pub fn find(&self, ask: &Ask<'_>, words: &str, limit: usize) -> Vec<(u32, f64)> {
-        let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| self.is_visible(ask, node));
-        let found = self.index.search(&Intent::from(words), keep, limit, &mut self.scratch.borrow_mut());
-        found.into_iter().map(|found| (found.doc, found.similarity)).collect()
-    }
 }
 
 fn unsure(doubt: Doubt, distinct: &[Match], trace: IntentTrace) -> Selection {

@@ -4,6 +4,7 @@
 
 mod feedback;
 mod filter;
+mod find;
 mod intent;
 mod node;
 mod refusal;

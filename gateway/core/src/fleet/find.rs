@@ -1,0 +1,64 @@
+//! What there is, for callers who choose themselves: by words, or all of it.
+
+use reach_schemas::call::Found;
+use reach_schemas::{Namespace, Timestamp};
+
+use super::Fleet;
+use super::node::{Node, Offer};
+use crate::access::{self, Caller};
+use crate::breaker::Admission;
+use crate::hours;
+use crate::lease::Presence;
+use crate::lexical::Intent;
+
+impl Fleet {
+    /// The capabilities that fit the words best, best first; without words, all in the order of their agents. Only what
+    /// the caller may reach is found.
+    #[must_use]
+    pub fn find(
+        &self,
+        caller: &Caller,
+        namespace: Option<&Namespace>,
+        words: Option<&str>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<Found> {
+        let is_visible = |node: &Node| {
+            let id = &node.card.agent_id;
+            namespace.is_none_or(|wanted| wanted.as_str() == id.namespace_str())
+                && access::allows(caller, id, &node.card.access).is_ok()
+        };
+        let Some(words) = words else {
+            let nodes = self.nodes().filter(|node| is_visible(node));
+            let all = nodes.flat_map(|node| node.offers.iter().map(move |offer| found(node, offer, None, now)));
+            return all.take(limit).collect();
+        };
+        let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| is_visible(node));
+        let matches = self.index.search(&Intent::from(words), keep, limit, &mut self.scratch.borrow_mut());
+        let found = matches.into_iter().filter_map(|hit| {
+            let (node, offer) = self.offer(hit.doc)?;
+            Some(found(node, offer, Some(hit.similarity), now))
+        });
+        found.collect()
+    }
+}
+
+fn found(node: &Node, offer: &Offer, similarity: Option<f64>, now: Timestamp) -> Found {
+    Found {
+        agent_id: node.card.agent_id.clone(),
+        capability: node.capability(offer).clone(),
+        similarity,
+        available: is_available(node, offer, now),
+    }
+}
+
+/// Whether it could take work now, parameters and seats aside.
+fn is_available(node: &Node, offer: &Offer, now: Timestamp) -> bool {
+    let is_closed = matches!(offer.breaker.admission(now), Admission::Refused { .. });
+    node.lease.presence(now) == Presence::Alive
+        && !node.is_draining
+        && node.health.ejected_at().is_none()
+        && node.endpoint().is_some()
+        && hours::takes_work_at(&node.card.availability, now)
+        && !is_closed
+}

@@ -1,0 +1,167 @@
+//! What is done about a task once its step is durable. Nothing happens in the world before its commit, and every
+//! effect here may be lost in a crash: `due_at` sees to it that somebody looks again.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use reach_core::breaker::Change;
+use reach_core::bulkhead::Seat;
+use reach_core::task::{Effects, Event, Task, event::Trace};
+use reach_schemas::call::{TaskRef, Working};
+use reach_schemas::method::push;
+use reach_schemas::{AgentId, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId};
+
+use crate::adapter::{Adapter, Delivered};
+use crate::bus::Note;
+use crate::gateway::{Gateway, NotApplied};
+
+/// How often the end of an attempt is offered to a store that cannot take it just now, and how long each wait is.
+const STORE_RETRY: Duration = Duration::from_millis(500);
+
+impl Gateway {
+    /// Carries out what follows from a commit.
+    pub(crate) fn carry_out(&self, task: &Arc<Task>, effects: Effects) {
+        self.open.put(task);
+        let now = self.now();
+        if let Some(ended) = &effects.ended {
+            let seat = Seat { task_id: task.id(), token: ended.token };
+            let change = {
+                let mut rng = self.rng();
+                self.fleet().ended(seat, ended, now, &mut rng)
+            };
+            if let Some(Change::Opened { until }) = change {
+                tracing::warn!(agent = %ended.agent_id, capability = %ended.capability, %until, "circuit breaker opened");
+            }
+            self.open.unpark_for(&ended.agent_id, 1, now);
+            self.open.ring(&ended.agent_id);
+        }
+        if effects.changed {
+            self.waiters.wake(task);
+            self.bus.publish(Note::Changed { task_id: task.id() });
+        }
+        for offered in &effects.offer {
+            self.sessions.notify(&offered.agent_id, push::OFFER, &TaskRef { task_id: task.id() });
+        }
+        if let Some((agent, token)) = effects.stop {
+            self.stop(task.id(), token, &agent);
+        }
+        if effects.deliver {
+            self.start_delivery(Arc::clone(task));
+        }
+    }
+
+    /// Gives up a delivery that is under way here, and tells the agent to stop.
+    fn stop(&self, task_id: TaskId, token: FencingToken, agent: &AgentId) {
+        let running = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&(task_id, token));
+        if let Some(running) = running {
+            running.abort();
+        }
+        let Some((endpoint, adapter)) = self.way_to(agent, None) else { return };
+        if endpoint.protocol == Protocol::Queue {
+            self.sessions.notify(agent, push::CANCEL, &Working { task_id, token });
+            return;
+        }
+        let agent = agent.clone();
+        tokio::spawn(async move { adapter.cancel(&endpoint, &agent, task_id, token).await });
+    }
+
+    /// The endpoint of an agent and the adapter for it: of a protocol, or of the one it is reached by now.
+    pub(crate) fn way_to(&self, agent: &AgentId, protocol: Option<Protocol>) -> Option<(Endpoint, Arc<dyn Adapter>)> {
+        let endpoint = {
+            let fleet = self.fleet();
+            let node = fleet.node(agent)?;
+            match protocol {
+                Some(protocol) => node.card.endpoints.iter().find(|endpoint| endpoint.protocol == protocol).cloned()?,
+                None => node.endpoint()?,
+            }
+        };
+        let adapter = self.adapters.get(&endpoint.protocol).or_else(|| self.adapters.get(&Protocol::Websocket))?;
+        Some((endpoint, Arc::clone(adapter)))
+    }
+
+    fn start_delivery(&self, task: Arc<Task>) {
+        let (Some(gateway), Some(token)) = (self.me.upgrade(), task.live_attempt().map(|attempt| attempt.token)) else {
+            return;
+        };
+        let key = (task.id(), token);
+        let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = tokio::spawn(async move {
+            gateway.deliver(&task).await;
+            gateway.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        });
+        deliveries.insert(key, running.abort_handle());
+    }
+
+    /// Hands the live attempt of a task to its agent, and has what comes of it happen to the task.
+    async fn deliver(&self, task: &Arc<Task>) {
+        let (Some(attempt), Some(delivery)) = (task.live_attempt(), task.delivery()) else { return };
+        let (token, agent) = (attempt.token, attempt.agent_id.clone());
+        let delivered = match self.way_to(&agent, Some(attempt.protocol)) {
+            Some((endpoint, adapter)) => adapter.deliver(&endpoint, delivery).await,
+            None => crate::adapter::not_started(Failure::new(
+                ErrorCode::Unreachable,
+                format!("{agent} is not registered any more, or no longer speaks {}", attempt.protocol.as_str()),
+            )),
+        };
+        match delivered {
+            Delivered::Done(result) => {
+                let event = self.completion(task, token, result).unwrap_or_else(Misfit::into_event);
+                self.settle(task, event).await;
+            }
+            Delivered::Accepted => self.settle(task, Event::Accept { token }).await,
+            Delivered::Failed { failure, trace } => self.settle(task, Event::Fail { token, failure, trace }).await,
+        }
+    }
+
+    /// What the result of an attempt means: the end of the task, or a failure if it does not fit the output schema.
+    pub(crate) fn completion(&self, task: &Task, token: FencingToken, result: RawJson) -> Result<Event, Misfit> {
+        let violations = task.live_attempt().map(|attempt| {
+            let fleet = self.fleet();
+            let offer = fleet.node(&attempt.agent_id).and_then(|node| node.offer(&attempt.capability));
+            offer.map(|offer| offer.result_violations(&result)).unwrap_or_default()
+        });
+        let violations = violations.unwrap_or_default();
+        if violations.is_empty() {
+            return Ok(Event::Complete { token, result });
+        }
+        let message = format!("the result does not fit the capability's output schema: {}", violations.join("; "));
+        let is_repeatable = task.state.plan.as_ref().is_some_and(|plan| plan.effect.is_repeatable());
+        let trace = if is_repeatable { Trace::FailedRetryable } else { Trace::FailedForGood };
+        let failure = Failure { data: Some(result), ..Failure::new(ErrorCode::InvalidResult, message) };
+        Err(Misfit { token, failure, trace })
+    }
+
+    /// Has the end of a delivery happen to the task. What an agent answered is not thrown away because the store
+    /// cannot take it just now: it is offered until the task's deadline.
+    async fn settle(&self, task: &Task, event: Event) {
+        loop {
+            match self.apply(task.id(), event.clone()).await {
+                Ok(_) => return,
+                Err(NotApplied::Store(error)) if self.now() < task.state.deadline_at => {
+                    tracing::warn!(task = %task.id(), %error, "the end of an attempt cannot be stored yet");
+                    tokio::time::sleep(STORE_RETRY).await;
+                }
+                Err(error) => {
+                    let failure = Failure::from(error);
+                    tracing::info!(task = %task.id(), reason = %failure.message, "a late word on an attempt was refused");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A result that does not fit its output schema.
+pub(crate) struct Misfit {
+    token: FencingToken,
+    /// Why.
+    pub(crate) failure: Failure,
+    trace: Trace,
+}
+
+impl Misfit {
+    /// What it means for the attempt.
+    pub(crate) fn into_event(self) -> Event {
+        Event::Fail { token: self.token, failure: self.failure, trace: self.trace }
+    }
+}

@@ -1,0 +1,245 @@
+//! The gateway itself: what it holds, and the one door through which a task changes, [`Gateway::apply`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use fastrand::Rng;
+use reach_core::fleet::{self, Fleet};
+use reach_core::idempotency;
+use reach_core::task::{Event, Refusal, Task, step};
+use reach_schemas::{ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
+use tokio::task::AbortHandle;
+
+use crate::adapter::Adapters;
+use crate::bus::{Bus, Note};
+use crate::clock::Clock;
+use crate::open_tasks::OpenTasks;
+use crate::sessions::Sessions;
+use crate::store::{self, Command, Committer, Outcome, Store};
+use crate::waiters::Waiters;
+
+/// How often a step is tried again when another commit was first.
+const CONFLICTS_MAX: u32 = 8;
+
+/// What may be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name that registrations are answered with.
+    pub cluster: String,
+    /// How many tasks may be open at once; with more, new ones are refused as `overloaded`.
+    pub open_max: usize,
+    /// How long a task may take if its caller does not say.
+    pub deadline: Span,
+    /// The same for the tier `long`.
+    pub deadline_long: Span,
+    /// How long finished tasks are kept.
+    pub kept_for: Span,
+    /// Whether agents may register commands that the gateway then runs.
+    pub allow_process: bool,
+    /// What the router goes by.
+    pub fleet: fleet::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cluster: "local".to_owned(),
+            open_max: 100_000,
+            deadline: Span::from_mins(5),
+            deadline_long: Span::from_hours(1),
+            kept_for: Span::from_hours(24 * 7),
+            allow_process: false,
+            fleet: fleet::Settings::default(),
+        }
+    }
+}
+
+/// What the gateway stands on.
+pub struct Ports {
+    /// The truth.
+    pub store: Arc<dyn Store>,
+    /// The doorbell.
+    pub bus: Arc<dyn Bus>,
+    /// How agents are reached.
+    pub adapters: Adapters,
+    /// Their open connections.
+    pub sessions: Arc<Sessions>,
+    /// The time.
+    pub clock: Clock,
+    /// Chance.
+    pub rng: Rng,
+}
+
+/// The gateway.
+pub struct Gateway {
+    pub(crate) me: Weak<Gateway>,
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) committer: Committer,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) adapters: Adapters,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) clock: Clock,
+    rng: Mutex<Rng>,
+    fleet: Mutex<Fleet>,
+    pub(crate) open: Arc<OpenTasks>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) deliveries: Mutex<HashMap<(TaskId, FencingToken), AbortHandle>>,
+}
+
+/// Why a step was not taken.
+#[derive(Debug, Clone)]
+pub enum NotApplied {
+    /// The task says no.
+    Refused(Refusal),
+    /// There is no such task.
+    NotFound,
+    /// The store cannot.
+    Store(store::Error),
+}
+
+impl From<NotApplied> for Failure {
+    fn from(error: NotApplied) -> Self {
+        match error {
+            NotApplied::NotFound => task_not_found(),
+            NotApplied::Store(error) => error.into(),
+            NotApplied::Refused(refusal) => {
+                let code = match refusal {
+                    Refusal::StaleToken { .. } => ErrorCode::StaleToken,
+                    Refusal::ClaimLost | Refusal::NotOffered => ErrorCode::ClaimLost,
+                    Refusal::WrongPhase { .. } | Refusal::Already | Refusal::NotDue => ErrorCode::WrongPhase,
+                };
+                Self::new(code, refusal.to_string())
+            }
+        }
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        let code = error.code();
+        let retry_after = (code == ErrorCode::Overloaded).then_some(Span::from_secs(1));
+        Self { retry_after, ..Self::new(code, error.to_string()) }
+    }
+}
+
+pub(crate) fn task_not_found() -> Failure {
+    Failure::new(ErrorCode::TaskNotFound, "there is no task with this id that this caller may see")
+}
+
+impl Gateway {
+    /// Puts a gateway together. Nothing runs yet: see `worker`.
+    #[must_use]
+    pub fn new(ports: Ports, settings: Settings) -> Arc<Self> {
+        let waiters = Arc::new(Waiters::default());
+        let open = Arc::new(OpenTasks::default());
+        let heard = Arc::clone(&open);
+        ports.bus.subscribe(Arc::new(move |note| match note {
+            Note::Due { task_id, at } => heard.schedule(task_id, at),
+            Note::Changed { .. } => {}
+        }));
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            committer: Committer::new(Arc::clone(&ports.store)),
+            store: ports.store,
+            bus: ports.bus,
+            adapters: ports.adapters,
+            sessions: ports.sessions,
+            clock: ports.clock,
+            rng: Mutex::new(ports.rng),
+            fleet: Mutex::new(Fleet::new(settings.fleet.clone())),
+            settings,
+            open,
+            waiters,
+            deliveries: Mutex::default(),
+        })
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The connections that agents hold open.
+    #[must_use]
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
+    }
+
+    pub(crate) fn fleet(&self) -> MutexGuard<'_, Fleet> {
+        self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn new_task_id(&self) -> TaskId {
+        let random = self.rng().u128(..);
+        TaskId::from_parts(self.now().as_ms(), random)
+    }
+
+    /// A task, open or finished.
+    pub(crate) async fn load(&self, id: TaskId) -> Result<Option<Arc<Task>>, store::Error> {
+        if let Some(task) = self.open.get(id) {
+            return Ok(Some(task));
+        }
+        Ok(self.store.load(id).await?.map(Arc::new))
+    }
+
+    /// Has something happen to a task: load, step, commit, then effects. There is no other way for a task to change.
+    ///
+    /// # Errors
+    /// The task refuses, is not there, or cannot be stored.
+    pub async fn apply(&self, id: TaskId, event: Event) -> Result<Arc<Task>, NotApplied> {
+        for _ in 0..CONFLICTS_MAX {
+            let task = self.load(id).await.map_err(NotApplied::Store)?.ok_or(NotApplied::NotFound)?;
+            match self.apply_to(&task, event.clone()).await {
+                Ok(Some(next)) => return Ok(next),
+                Ok(None) => self.open.forget(id),
+                Err(error) => {
+                    if self.is_current(&task).await {
+                        return Err(error);
+                    }
+                    self.open.forget(id);
+                }
+            }
+        }
+        Err(NotApplied::Store(store::Error::Busy { waiting_max: CONFLICTS_MAX as usize }))
+    }
+
+    /// Whether a refusal was given by the task as it is, and not by an old copy: another gateway may have moved on.
+    async fn is_current(&self, task: &Task) -> bool {
+        match self.store.load(task.id()).await {
+            Ok(Some(stored)) => stored.version == task.version,
+            Ok(None) | Err(_) => true,
+        }
+    }
+
+    /// One step from a task as it was read. None: another commit was first.
+    ///
+    /// # Errors
+    /// The task refuses, or cannot be stored.
+    pub(crate) async fn apply_to(&self, task: &Arc<Task>, event: Event) -> Result<Option<Arc<Task>>, NotApplied> {
+        let now = self.now();
+        let step = step(task, event, now, &mut self.rng()).map_err(NotApplied::Refused)?;
+        let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
+        let command = Command::Commit {
+            task: (*next).clone(),
+            was_final: task.state.phase.name().is_final(),
+            key_expires_at: next.state.finished_at.map(|at| at + idempotency::KEPT_FOR),
+        };
+        match self.committer.submit(command).await.map_err(NotApplied::Store)? {
+            Outcome::Committed => {
+                self.carry_out(&next, step.effects);
+                Ok(Some(next))
+            }
+            Outcome::Conflict { .. }
+            | Outcome::Inserted
+            | Outcome::KeyTaken { .. }
+            | Outcome::Done
+            | Outcome::Purged { .. } => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Agents: registering, heartbeats, draining, leaving, and looking at them.
+
+use reach_core::access::Grant;
+use reach_core::fleet::{CardError, Checked};
+use reach_core::task::Event;
+use reach_core::task::event::Trace;
+use reach_schemas::call::{
+    AgentList, AgentRef, AgentView, Agents, Drained, Heartbeat, HeartbeatAnswer, LIST_MAX, Registered, Working,
+};
+use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, FencingToken, Protocol, TaskId};
+
+use crate::gateway::Gateway;
+use crate::sessions::SessionId;
+use crate::store::{AgentRow, Command};
+
+/// How many agents a list has if its caller does not say.
+const LIST: u32 = 100;
+
+pub(crate) fn agent_not_found(agent: &AgentId) -> Failure {
+    let message = format!("there is no agent {agent}; an agent registers with agent/register before anything else");
+    Failure::new(ErrorCode::AgentNotFound, message)
+}
+
+fn forbidden(denial: reach_core::access::Denial) -> Failure {
+    Failure::new(ErrorCode::Forbidden, denial.to_string())
+}
+
+fn bad_card(error: CardError) -> Failure {
+    let code = match error {
+        CardError::Field { .. } => ErrorCode::InvalidCard,
+        CardError::Schema { .. } => ErrorCode::InvalidSchema,
+    };
+    Failure::new(code, error.to_string())
+}
+
+impl Gateway {
+    /// Takes an agent in, or takes it in again. Over a connection, the agent is reached by it from then on.
+    ///
+    /// # Errors
+    /// The card is wrong: which field, and why.
+    pub async fn register(
+        &self,
+        grant: Grant,
+        card: AgentCard,
+        connection: Option<SessionId>,
+    ) -> Result<Registered, Failure> {
+        grant.acts_as(&card.agent_id).map_err(forbidden)?;
+        let runs_commands = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
+        if runs_commands && !self.settings.allow_process {
+            let message = "endpoints: `process` is for agents in the gateway's own configuration file: a caller must \
+                           not make the gateway run commands";
+            return Err(Failure::new(ErrorCode::InvalidCard, message));
+        }
+        self.admit(card, connection).await
+    }
+
+    /// Takes an agent of the gateway's own configuration in; it may be a command.
+    ///
+    /// # Errors
+    /// The card is wrong.
+    pub async fn register_own(&self, card: AgentCard) -> Result<Registered, Failure> {
+        self.admit(card, None).await
+    }
+
+    async fn admit(&self, card: AgentCard, connection: Option<SessionId>) -> Result<Registered, Failure> {
+        let checked = Checked::new(card).map_err(bad_card)?;
+        let card = checked.card().clone();
+        let agent = card.agent_id.clone();
+        self.keep(&card).await?;
+        let now = self.now();
+        let registration = self.fleet().register(checked, now);
+        if let Some(session) = connection
+            && self.sessions.bind(session, &agent)
+        {
+            self.fleet().connected(&agent, now);
+        }
+        self.open.unpark_for(&agent, card.max_concurrency as usize, now);
+        Ok(Registered {
+            agent_id: agent,
+            cluster: self.settings.cluster.clone(),
+            generation: registration.generation,
+            unchanged: registration.unchanged,
+            capabilities: card.capabilities.into_iter().map(|capability| capability.name).collect(),
+            endpoints: card.endpoints,
+            heartbeat_due_at: registration.heartbeat_due_at,
+            warnings: registration.warnings,
+        })
+    }
+
+    /// Stores the card, unless it is stored already.
+    async fn keep(&self, card: &AgentCard) -> Result<(), Failure> {
+        let known = {
+            let fleet = self.fleet();
+            fleet
+                .node(&card.agent_id)
+                .map(|node| (*node.card == *card && !node.is_draining, node.generation, node.registered_at))
+        };
+        let (generation, registered_at) = match known {
+            Some((true, ..)) => return Ok(()),
+            Some((false, generation, registered_at)) => (generation + 1, registered_at),
+            None => (1, self.now()),
+        };
+        let row = AgentRow { card: card.clone(), generation, registered_at, draining: false };
+        self.committer.submit(Command::PutAgent(row)).await?;
+        Ok(())
+    }
+
+    /// An agent is still here.
+    ///
+    /// # Errors
+    /// It is not registered, or the caller is not it.
+    pub async fn heartbeat(&self, grant: Grant, beat: Heartbeat) -> Result<HeartbeatAnswer, Failure> {
+        let agent = &beat.agent_id;
+        grant.acts_as(agent).map_err(forbidden)?;
+        let now = self.now();
+        let due_at = self.fleet().heartbeat(&beat, now).ok_or_else(|| agent_not_found(agent))?;
+        let mut stop = Vec::new();
+        for work in &beat.working_on {
+            if !self.renew(work.task_id, work.token).await {
+                stop.push(Working { task_id: work.task_id, token: work.token });
+            }
+        }
+        let waiting = u32::try_from(self.open.claimable_count(agent)).unwrap_or(u32::MAX);
+        Ok(HeartbeatAnswer { heartbeat_due_at: due_at, stop, waiting })
+    }
+
+    /// Renews the lease of an attempt. False: it is not the agent's any more.
+    async fn renew(&self, task_id: TaskId, token: FencingToken) -> bool {
+        let Ok(Some(task)) = self.load(task_id).await else { return false };
+        if task.live_attempt().is_none_or(|attempt| attempt.token != token) {
+            return false;
+        }
+        // A refusal here is that there is nothing to renew.
+        let _ = self.apply_to(&task, Event::Renew { token }).await;
+        true
+    }
+
+    /// Sends an agent no new work.
+    ///
+    /// # Errors
+    /// It is not registered, or the caller is not it.
+    pub async fn drain(&self, grant: Grant, request: AgentRef) -> Result<Drained, Failure> {
+        let agent = &request.agent_id;
+        grant.acts_as(agent).map_err(forbidden)?;
+        let row = {
+            let fleet = self.fleet();
+            let node = fleet.node(agent).ok_or_else(|| agent_not_found(agent))?;
+            AgentRow {
+                card: (*node.card).clone(),
+                generation: node.generation,
+                registered_at: node.registered_at,
+                draining: true,
+            }
+        };
+        self.committer.submit(Command::PutAgent(row)).await?;
+        let mut fleet = self.fleet();
+        fleet.drain(agent, true);
+        Ok(Drained { in_flight: fleet.in_flight(agent) })
+    }
+
+    /// Forgets an agent; what it has is taken back.
+    ///
+    /// # Errors
+    /// It is not registered, or the caller is not it.
+    pub async fn deregister(&self, grant: Grant, request: AgentRef) -> Result<Drained, Failure> {
+        let agent = &request.agent_id;
+        grant.acts_as(agent).map_err(forbidden)?;
+        if self.fleet().node(agent).is_none() {
+            return Err(agent_not_found(agent));
+        }
+        self.committer.submit(Command::RemoveAgent(agent.clone())).await?;
+        let in_flight = self.fleet().in_flight(agent);
+        self.take_back(agent, "it left").await;
+        self.fleet().remove(agent);
+        Ok(Drained { in_flight })
+    }
+
+    /// Takes back what an agent has: nobody can tell what became of it.
+    pub(crate) async fn take_back(&self, agent: &AgentId, why: &str) {
+        for (task_id, token) in self.open.held_by(agent) {
+            let failure = Failure::new(ErrorCode::AgentLost, format!("{agent} is lost: {why}"));
+            let trace = match self.open.get(task_id) {
+                // It was routed to lie there until it is pulled, and was not.
+                Some(task) if is_parked(&task) => Trace::NotStarted,
+                Some(_) | None => Trace::Unknown,
+            };
+            if let Err(error) = self.apply(task_id, Event::Fail { token, failure, trace }).await {
+                let failure = Failure::from(error);
+                tracing::info!(task = %task_id, %agent, reason = %failure.message, "an attempt was not taken back");
+            }
+        }
+    }
+
+    /// An agent as a caller, with the access rules of its card; one that is not registered has the usual ones.
+    #[must_use]
+    pub fn caller_named(&self, agent: &AgentId) -> reach_core::access::Caller {
+        self.fleet().caller(agent)
+    }
+
+    /// One agent.
+    ///
+    /// # Errors
+    /// It is not registered, or the caller may not know of it.
+    pub fn agent(&self, grant: Grant, request: &AgentRef) -> Result<AgentView, Failure> {
+        let now = self.now();
+        let fleet = self.fleet();
+        let agent = &request.agent_id;
+        let node = fleet.node(agent).filter(|node| sees(&grant, agent, &node.card));
+        let node = node.ok_or_else(|| agent_not_found(agent))?;
+        Ok(node.view(fleet.in_flight(agent), now))
+    }
+
+    /// All agents that the caller may know of, in the order of their ids.
+    #[must_use]
+    pub fn agents(&self, grant: Grant, request: &AgentList) -> Agents {
+        let now = self.now();
+        let fleet = self.fleet();
+        let is_wanted = |agent: &AgentId| {
+            request.after.as_ref().is_none_or(|after| agent > after)
+                && request.namespace.as_ref().is_none_or(|wanted| wanted.as_str() == agent.namespace_str())
+        };
+        let nodes = fleet.nodes().filter(|node| is_wanted(&node.card.agent_id));
+        let nodes = nodes.filter(|node| sees(&grant, &node.card.agent_id, &node.card));
+        let limit = request.limit.unwrap_or(LIST).min(LIST_MAX) as usize;
+        let views = nodes.take(limit).map(|node| node.view(fleet.in_flight(&node.card.agent_id), now));
+        Agents { agents: views.collect() }
+    }
+
+    /// A connection is gone, and with it the way to its agents.
+    pub fn disconnected(&self, agents: &[AgentId]) {
+        let mut fleet = self.fleet();
+        for agent in agents {
+            fleet.disconnected(agent);
+        }
+    }
+}
+
+fn sees(grant: &Grant, agent: &AgentId, card: &AgentCard) -> bool {
+    grant.acts_as(agent).is_ok() || grant.reaches(agent, &card.access).is_ok()
+}
+
+fn is_parked(task: &reach_core::task::Task) -> bool {
+    task.live_attempt().is_some_and(|attempt| attempt.protocol == Protocol::Queue && attempt.delivered_at.is_none())
+}

@@ -1,0 +1,97 @@
+//! Pulling work: under a lease, with a fencing token, one winner for each task.
+
+use std::sync::Arc;
+
+use reach_core::access::Grant;
+use reach_core::bulkhead::Seat;
+use reach_core::task::{Event, Refusal, Task};
+use reach_schemas::call::{Claim, Claimed, WAIT_MAX};
+use reach_schemas::{AgentId, Delivery, ErrorCode, Failure, Span, TaskId};
+
+use super::agents::agent_not_found;
+use crate::gateway::{Gateway, NotApplied};
+
+/// How many tasks one claim may take.
+const CLAIM_MAX: u32 = 100;
+/// How long a lease is if the agent does not say, and the bounds of what it may say.
+const LEASE: Span = Span::from_secs(30);
+const LEASE_MIN: Span = Span::from_ms(100);
+const LEASE_MAX: Span = Span::from_mins(15);
+
+impl Gateway {
+    /// Gives an agent work that it may claim, best first.
+    ///
+    /// # Errors
+    /// The agent is not registered, the caller is not it, or the one task that it asks for is claimed by another.
+    pub async fn claim(&self, grant: Grant, request: Claim) -> Result<Claimed, Failure> {
+        let agent = &request.agent_id;
+        grant.acts_as(agent).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))?;
+        let lease = request.lease.unwrap_or(LEASE).clamp(LEASE_MIN, LEASE_MAX);
+        if let Some(task_id) = request.task_id {
+            self.room(agent)?;
+            let delivery = self.claim_one(agent, task_id, lease).await?;
+            return Ok(Claimed { tasks: vec![delivery] });
+        }
+        let limit = request.limit.unwrap_or(1).clamp(1, CLAIM_MAX);
+        let until = tokio::time::Instant::now() + request.wait.unwrap_or(Span::ZERO).min(WAIT_MAX).into();
+        loop {
+            let bell = self.open.bell(agent);
+            let rung = bell.notified();
+            tokio::pin!(rung);
+            rung.as_mut().enable();
+            let tasks = self.claim_some(agent, limit, lease).await?;
+            if !tasks.is_empty() || tokio::time::timeout_at(until, rung).await.is_err() {
+                return Ok(Claimed { tasks });
+            }
+        }
+    }
+
+    /// How many more tasks the agent may have at once.
+    fn room(&self, agent: &AgentId) -> Result<u32, Failure> {
+        let now = self.now();
+        let mut fleet = self.fleet();
+        fleet.seen(agent, now);
+        let most = fleet.node(agent).map(|node| if node.is_draining { 0 } else { node.card.max_concurrency });
+        let most = most.ok_or_else(|| agent_not_found(agent))?;
+        Ok(most.saturating_sub(fleet.in_flight(agent)))
+    }
+
+    async fn claim_some(&self, agent: &AgentId, limit: u32, lease: Span) -> Result<Vec<Delivery>, Failure> {
+        let limit = limit.min(self.room(agent)?) as usize;
+        let mut claimed = Vec::new();
+        if limit == 0 {
+            return Ok(claimed);
+        }
+        // More are looked at than are wanted: others may be claiming the same ones.
+        for task_id in self.open.claimable(agent, limit + 32) {
+            match self.claim_one(agent, task_id, lease).await {
+                Ok(delivery) => claimed.push(delivery),
+                Err(failure) if failure.code == ErrorCode::ClaimLost || failure.code == ErrorCode::WrongPhase => {}
+                Err(failure) if claimed.is_empty() => return Err(failure),
+                // What was claimed must reach the agent, whatever became of the rest.
+                Err(_) => break,
+            }
+            if claimed.len() >= limit {
+                break;
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn claim_one(&self, agent: &AgentId, task_id: TaskId, lease: Span) -> Result<Delivery, Failure> {
+        let event = Event::Claim { agent_id: agent.clone(), lease };
+        let task: Arc<Task> = self.apply(task_id, event).await.map_err(|error| match error {
+            // Whether a task exists that was not offered is not the agent's to know.
+            NotApplied::NotFound => Failure::from(NotApplied::Refused(Refusal::NotOffered)),
+            NotApplied::Refused(_) | NotApplied::Store(_) => error.into(),
+        })?;
+        if let Some(attempt) = task.live_attempt() {
+            let seat = Seat { task_id, token: attempt.token };
+            let now = self.now();
+            let mut rng = self.rng();
+            self.fleet().claimed(seat, agent, &attempt.capability, now, &mut rng);
+        }
+        let gone = || Failure::new(ErrorCode::WrongPhase, "the task ended while it was claimed");
+        task.delivery().ok_or_else(gone)
+    }
+}

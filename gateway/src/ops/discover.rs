@@ -1,0 +1,56 @@
+//! Finding who could do something, without asking anyone to.
+
+use reach_core::access::Grant;
+use reach_core::bulkhead::Seat;
+use reach_core::fleet::{Ask, Unroutable};
+use reach_core::task::Target;
+use reach_schemas::call::{Capabilities, CapabilityFind, LIST_MAX, Resolved};
+use reach_schemas::{Failure, FencingToken, Submit};
+
+use crate::gateway::Gateway;
+
+/// How many capabilities a search finds if its caller does not say.
+const FOUND: u32 = 5;
+
+impl Gateway {
+    /// Capabilities that fit the words best, or all of them in the order of their agents.
+    #[must_use]
+    pub fn find(&self, grant: Grant, request: &CapabilityFind) -> Capabilities {
+        let limit = request.limit.unwrap_or(FOUND).min(LIST_MAX) as usize;
+        let now = self.now();
+        let words = request.intent.as_deref();
+        let capabilities = self.fleet().find(grant.caller(), request.namespace.as_ref(), words, limit, now);
+        Capabilities { capabilities }
+    }
+
+    /// Who would get a task, and where that agent is, for those who go there themselves.
+    ///
+    /// # Errors
+    /// Nobody would; with what was near and what each lacked.
+    pub fn resolve(&self, grant: Grant, submit: &Submit) -> Result<Resolved, Failure> {
+        let target = Target {
+            to_agent: submit.to_agent.clone(),
+            capability: submit.capability.clone(),
+            intent: submit.intent.clone(),
+            namespace: submit.namespace.clone(),
+        };
+        let ask = Ask {
+            caller: grant.caller(),
+            target: &target,
+            params: submit.params.as_ref(),
+            tried: Vec::new(),
+            attempt: 1,
+            attempt_timeout: None,
+            seat: Seat { task_id: self.new_task_id(), token: FencingToken(0) },
+        };
+        let now = self.now();
+        let mut rng = self.rng();
+        let fleet = self.fleet();
+        let route = fleet.resolve(&ask, now, &mut rng).map_err(|unroutable| match unroutable {
+            Unroutable::NotNow { failure, .. } | Unroutable::Never { failure, .. } => failure,
+        })?;
+        let agent_id = route.assignment.agent_id;
+        let endpoints = fleet.node(&agent_id).map(|node| node.card.endpoints.clone()).unwrap_or_default();
+        Ok(Resolved { agent_id, capability: route.assignment.capability, endpoints, decision: route.decision })
+    }
+}

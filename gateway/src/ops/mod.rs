@@ -1,0 +1,11 @@
+//! The use cases, one file each. Each takes a [`Grant`](reach_core::access::Grant) by value, so that a check of
+//! permission that was forgotten does not compile.
+
+pub mod agents;
+pub mod claim;
+pub mod dead_letters;
+pub mod discover;
+pub mod read;
+pub mod report;
+pub mod submit;
+pub mod wait;

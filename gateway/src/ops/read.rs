@@ -1,0 +1,93 @@
+//! Looking at tasks, calling them off, and following them.
+
+use std::sync::Arc;
+
+use reach_core::access::{Caller, Grant};
+use reach_core::task::{Event, Refusal, Task};
+use reach_schemas::call::{LIST_MAX, TaskList, TaskRef, Tasks};
+use reach_schemas::method::push;
+use reach_schemas::{Explanation, Failure, TaskId, TaskView};
+
+use super::submit::scope;
+use crate::gateway::{Gateway, NotApplied, task_not_found};
+use crate::sessions::Sender;
+use crate::store::Query;
+
+/// How many entries a list has if its caller does not say.
+const LIST: u32 = 50;
+
+impl Gateway {
+    /// A task that the caller may see. Another's is not found.
+    pub(crate) async fn visible(&self, grant: &Grant, id: TaskId) -> Result<Arc<Task>, Failure> {
+        let task = self.load(id).await?.ok_or_else(task_not_found)?;
+        if grant.owns(task.birth.submit.from_agent.as_ref()) { Ok(task) } else { Err(task_not_found()) }
+    }
+
+    /// A task as it is now.
+    ///
+    /// # Errors
+    /// There is none that the caller may see.
+    pub async fn get(&self, grant: Grant, request: TaskRef) -> Result<TaskView, Failure> {
+        Ok(self.visible(&grant, request.task_id).await?.view())
+    }
+
+    /// Every decision that was taken for a task.
+    ///
+    /// # Errors
+    /// There is none that the caller may see.
+    pub async fn explain(&self, grant: Grant, request: TaskRef) -> Result<Explanation, Failure> {
+        Ok(self.visible(&grant, request.task_id).await?.explanation())
+    }
+
+    /// Tasks, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn list(&self, grant: Grant, request: TaskList) -> Result<Tasks, Failure> {
+        let own = match grant.caller() {
+            Caller::Operator => None,
+            Caller::Agent { .. } => Some(scope(grant.caller())),
+        };
+        let query = Query {
+            phases: request.phase.into_iter().collect(),
+            agent: request.agent_id,
+            scope: own,
+            before: request.before,
+            limit: request.limit.unwrap_or(LIST).min(LIST_MAX),
+        };
+        let tasks = self.store.list(query).await?;
+        Ok(Tasks { tasks: tasks.iter().map(Task::view).collect() })
+    }
+
+    /// Calls a task off. One that is cancelled already is answered as it is.
+    ///
+    /// # Errors
+    /// There is none that the caller may see, or it has ended otherwise.
+    pub async fn cancel(&self, grant: Grant, request: TaskRef) -> Result<TaskView, Failure> {
+        let task = self.visible(&grant, request.task_id).await?;
+        match self.apply(request.task_id, Event::Cancel).await {
+            Ok(task) => Ok(task.view()),
+            Err(NotApplied::Refused(Refusal::Already)) => Ok(task.view()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends `task/changed` over a connection whenever the task changes, until it ends or the connection does.
+    ///
+    /// # Errors
+    /// There is no such task that the caller may see.
+    pub async fn subscribe(&self, grant: Grant, request: TaskRef, connection: Sender) -> Result<TaskView, Failure> {
+        let mut waiter = self.waiters.register(request.task_id);
+        let task = self.visible(&grant, request.task_id).await?;
+        if !task.state.phase.name().is_final() {
+            tokio::spawn(async move {
+                while let Some(task) = waiter.changed().await {
+                    if !connection.notify(push::CHANGED, &task.view()) || task.state.phase.name().is_final() {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(task.view())
+    }
+}

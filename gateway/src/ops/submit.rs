@@ -1,0 +1,297 @@
+//! Taking on a task: routed and durable before its id is given out, and once only for each idempotency key.
+
+use std::sync::Arc;
+
+use reach_core::access::{Caller, Grant};
+use reach_core::bulkhead::Seat;
+use reach_core::digest::{Fingerprint, fingerprint};
+use reach_core::fleet::{Ask, Offering, Route, Unroutable};
+use reach_core::idempotency::{self, Verdict};
+use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, step};
+use reach_schemas::{
+    AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, Mode, PhaseName, Span, Submit, TaskId,
+    TaskView, Tier, Timestamp,
+};
+
+use crate::gateway::Gateway;
+use crate::store::{Command, Key, Outcome};
+
+/// The longest intent that is read, in bytes.
+pub const INTENT_MAX: usize = 8 * 1024;
+/// The longest deadline.
+pub const DEADLINE_MAX: Span = Span::from_hours(24 * 7);
+/// How often an insert is tried again when its key's task vanished meanwhile.
+const KEY_RACES_MAX: u32 = 3;
+
+/// A task that was routed in memory and is not stored yet.
+struct Prepared {
+    task: Task,
+    step: Step,
+    /// Which agents may make room for it, if it was deferred.
+    waiting_for: Vec<AgentId>,
+}
+
+/// Where the router sends a task.
+pub(crate) enum Routed {
+    /// To one agent.
+    To(Route),
+    /// To whoever claims it.
+    Offered(Offering),
+}
+
+impl Routed {
+    fn tier(&self) -> Tier {
+        match self {
+            Self::To(route) => route.assignment.plan.tier,
+            Self::Offered(offering) => offering.plan.tier,
+        }
+    }
+
+    /// The agent and capability whose seat and permit were taken, if any were.
+    pub(crate) fn taken(&self) -> Option<(AgentId, CapabilityName)> {
+        match self {
+            Self::To(Route { assignment, .. }) => Some((assignment.agent_id.clone(), assignment.capability.clone())),
+            Self::Offered(_) => None,
+        }
+    }
+
+    pub(crate) fn into_event(self) -> Event {
+        match self {
+            Self::To(Route { assignment, decision }) => Event::Assign { assignment, decision },
+            Self::Offered(Offering { to, plan, decision }) => Event::Offer { to, plan, decision },
+        }
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorCode::InvalidParams, message)
+}
+
+/// Checks what the form of the type cannot.
+fn check(submit: &Submit) -> Result<(), Failure> {
+    if submit.to_agent.is_none() && submit.capability.is_none() && submit.intent.is_none() {
+        return Err(invalid("say what is wanted: at least one of `to_agent`, `capability` and `intent`"));
+    }
+    if submit.intent.as_ref().is_some_and(|intent| intent.trim().is_empty() || intent.len() > INTENT_MAX) {
+        return Err(invalid(format!("`intent` is empty or longer than {INTENT_MAX} bytes")));
+    }
+    if submit.priority.is_some_and(|priority| priority > 9) {
+        return Err(invalid("`priority` is 0 to 9"));
+    }
+    if submit.tries.is_some_and(|tries| tries == 0 || tries > TRIES_MAX) {
+        return Err(invalid(format!("`tries` is 1 to {TRIES_MAX}")));
+    }
+    let spans = [("attempt_timeout", submit.attempt_timeout), ("deadline", submit.deadline)];
+    for (name, span) in spans {
+        if span.is_some_and(|span| span == Span::ZERO || span > DEADLINE_MAX) {
+            return Err(invalid(format!("`{name}` is longer than nothing and at most {DEADLINE_MAX}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whose keys a caller's keys are among.
+pub(crate) fn scope(caller: &Caller) -> String {
+    caller.to_string()
+}
+
+impl Gateway {
+    /// Takes on a task.
+    ///
+    /// # Errors
+    /// It is malformed, nobody will ever fit, its key was used for another request, or the gateway is full.
+    pub async fn submit(&self, grant: Grant, submit: Submit) -> Result<TaskView, Failure> {
+        let id = self.new_task_id();
+        self.submit_as(id, &grant, submit).await
+    }
+
+    pub(crate) async fn submit_as(&self, id: TaskId, grant: &Grant, submit: Submit) -> Result<TaskView, Failure> {
+        check(&submit)?;
+        if self.open.len() >= self.settings.open_max {
+            let message = format!("{} tasks are open, as many as may be; nothing was taken on", self.settings.open_max);
+            return Err(Failure {
+                retry_after: Some(Span::from_secs(1)),
+                ..Failure::new(ErrorCode::Overloaded, message)
+            });
+        }
+        let scope = scope(grant.caller());
+        let print = submit.idempotency_key.as_ref().map(|_| fingerprint(&submit));
+        for _ in 0..KEY_RACES_MAX {
+            let prepared = match self.prepare(id, &scope, grant, submit.clone()) {
+                Ok(prepared) => prepared,
+                Err(refusal) => return self.refuse(&scope, &submit, print, refusal).await,
+            };
+            let key = submit.idempotency_key.clone().zip(print).map(|(key, print)| Key {
+                scope: scope.clone(),
+                key,
+                fingerprint: print.0,
+                expires_at: None,
+            });
+            if let Some(view) = self.insert(prepared, key, &submit, print).await? {
+                return Ok(view);
+            }
+        }
+        Err(Failure::new(ErrorCode::Internal, "the idempotency key's task kept vanishing; send the request again"))
+    }
+
+    /// Routes in memory: birth and first assignment become one commit.
+    fn prepare(&self, id: TaskId, scope: &str, grant: &Grant, submit: Submit) -> Result<Prepared, Failure> {
+        let now = self.now();
+        let birth = Birth { id, scope: scope.to_owned(), submit, created_at: now };
+        let seat = Seat { task_id: id, token: FencingToken(1) };
+        let mut task = Task::new(birth, self.settings.deadline);
+        let (event, tier, waiting_for) = match self.route(&task, grant.caller(), seat, now) {
+            Ok(routed) => {
+                let tier = routed.tier();
+                (routed.into_event(), Some(tier), Vec::new())
+            }
+            Err(Unroutable::NotNow { until, waiting_for, decision, .. }) => {
+                (Event::Defer { until, decision }, None, waiting_for)
+            }
+            Err(Unroutable::Never { failure, .. }) => return Err(failure),
+        };
+        task.state.deadline_at = now + self.deadline(&task, tier);
+        let step = step(&task, event, now, &mut self.rng()).map_err(|refusal: Refusal| {
+            Failure::new(ErrorCode::Internal, format!("a new task refused its first step: {refusal}"))
+        })?;
+        Ok(Prepared { task, step, waiting_for })
+    }
+
+    fn deadline(&self, task: &Task, tier: Option<Tier>) -> Span {
+        let usual = match tier {
+            Some(Tier::Long) => self.settings.deadline_long,
+            Some(Tier::Fast | Tier::Normal) | None => self.settings.deadline,
+        };
+        task.birth.submit.deadline.unwrap_or(usual)
+    }
+
+    /// Asks the router who gets the task as it is, or who may claim it.
+    pub(crate) fn route(&self, task: &Task, caller: &Caller, seat: Seat, now: Timestamp) -> Result<Routed, Unroutable> {
+        let ask = Ask {
+            caller,
+            target: &task.state.target,
+            params: task.birth.submit.params.as_ref(),
+            tried: task.state.tried().collect(),
+            attempt: u32::try_from(task.state.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            attempt_timeout: task.birth.submit.attempt_timeout,
+            seat,
+        };
+        let mut rng = self.rng();
+        let mut fleet = self.fleet();
+        match task.mode() {
+            Mode::Direct => fleet.route(&ask, now, &mut rng).map(Routed::To),
+            mode @ (Mode::Queue | Mode::Broadcast) => {
+                fleet.offer_to_all(&ask, mode, now, &mut rng).map(Routed::Offered)
+            }
+        }
+    }
+
+    /// Stores a prepared task with its key. None: the key's task vanished meanwhile, try again.
+    async fn insert(
+        &self,
+        prepared: Prepared,
+        key: Option<Key>,
+        submit: &Submit,
+        print: Option<Fingerprint>,
+    ) -> Result<Option<TaskView>, Failure> {
+        let Prepared { task, step, waiting_for } = prepared;
+        let task = Arc::new(Task { state: step.state, ..task });
+        let command = Command::Insert { task: (*task).clone(), key, now: self.now() };
+        match self.committer.submit(command).await {
+            Ok(Outcome::Inserted) => {
+                let view = task.view();
+                self.carry_out(&task, step.effects);
+                if !waiting_for.is_empty() {
+                    self.open.park(&task, waiting_for);
+                }
+                Ok(Some(view))
+            }
+            Ok(Outcome::KeyTaken { task_id, fingerprint }) => {
+                self.abandon(&task);
+                let print = print.unwrap_or(Fingerprint([0; 32]));
+                self.replay(task_id, Fingerprint(fingerprint), submit, print).await
+            }
+            Ok(Outcome::Conflict { .. } | Outcome::Committed | Outcome::Done | Outcome::Purged { .. }) => {
+                self.abandon(&task);
+                Ok(None)
+            }
+            Err(error) => {
+                self.abandon(&task);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Gives back what routing took for an attempt that came to nothing.
+    pub(crate) fn abandon(&self, task: &Task) {
+        let Some(attempt) = task.live_attempt() else { return };
+        let seat = Seat { task_id: task.id(), token: attempt.token };
+        let now = self.now();
+        let mut rng = self.rng();
+        self.fleet().abandon(seat, &attempt.agent_id, &attempt.capability, now, &mut rng);
+    }
+
+    /// A request that nobody fits may still be a repeat of one that somebody did.
+    async fn refuse(
+        &self,
+        scope: &str,
+        submit: &Submit,
+        print: Option<Fingerprint>,
+        refusal: Failure,
+    ) -> Result<TaskView, Failure> {
+        let Some((key, print)) = submit.idempotency_key.as_ref().zip(print) else { return Err(refusal) };
+        match self.known_key(scope, key).await? {
+            Some((task_id, earlier)) => self.replay(task_id, earlier, submit, print).await?.ok_or(refusal),
+            None => Err(refusal),
+        }
+    }
+
+    async fn known_key(&self, scope: &str, key: &IdempotencyKey) -> Result<Option<(TaskId, Fingerprint)>, Failure> {
+        let row = self.store.load_by_key(scope, key).await?;
+        let now = self.now();
+        let held = row.filter(|row| row.expires_at.is_none_or(|at| at > now));
+        Ok(held.map(|row| (row.task_id, Fingerprint(row.fingerprint))))
+    }
+
+    /// Answers a request whose key names an earlier task. None: that task is gone.
+    async fn replay(
+        &self,
+        task_id: TaskId,
+        earlier: Fingerprint,
+        submit: &Submit,
+        print: Fingerprint,
+    ) -> Result<Option<TaskView>, Failure> {
+        let Some(task) = self.load(task_id).await? else { return Ok(None) };
+        let task = match idempotency::judge(earlier, task.state.phase.name(), submit, print) {
+            Verdict::Replay => task,
+            Verdict::Retry => self.send_again(task_id, submit.deadline).await?,
+            Verdict::InFlight => {
+                let message = "the first request with this idempotency key is not finished; wait for it or join it";
+                return Err(Failure::new(ErrorCode::IdempotencyInFlight, message));
+            }
+            Verdict::Reused => {
+                let message = "this idempotency key was used for another request; use a new key for a new request";
+                return Err(Failure::new(ErrorCode::IdempotencyKeyReused, message));
+            }
+        };
+        Ok(Some(TaskView { replayed: true, ..task.view() }))
+    }
+
+    /// Sends a task that ended badly again, under its own id. Two who ask at once send it once.
+    pub(crate) async fn send_again(&self, id: TaskId, deadline: Option<Span>) -> Result<Arc<Task>, Failure> {
+        let task = self.load(id).await?.ok_or_else(crate::gateway::task_not_found)?;
+        let usual = task.birth.submit.deadline.unwrap_or(self.settings.deadline);
+        let deadline_at = self.now() + deadline.unwrap_or(usual);
+        match self.apply(id, Event::Redrive { deadline_at }).await {
+            Ok(task) => Ok(task),
+            Err(error) => match self.load(id).await? {
+                Some(task)
+                    if !task.state.phase.name().is_final() || task.state.phase.name() == PhaseName::Completed =>
+                {
+                    Ok(task)
+                }
+                Some(_) | None => Err(error.into()),
+            },
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Waiting for the end of a task: woken, never polling. Register first, then read.
+
+use reach_core::access::Grant;
+use reach_schemas::call::{TaskWait, WAIT_MAX};
+use reach_schemas::{ErrorCode, Failure, Span, Submit, TaskId, TaskView};
+
+use crate::gateway::{Gateway, task_not_found};
+use crate::waiters::Waiter;
+
+/// How long `task/wait` waits if its caller does not say.
+const WAIT: Span = Span::from_secs(30);
+/// What `reach` waits beyond the attempt's own timeout.
+const SLACK: Span = Span::from_secs(1);
+
+fn bounded(wait: Span) -> Span {
+    wait.min(WAIT_MAX)
+}
+
+impl Gateway {
+    /// Waits until a task is final, and answers it as it is then; or as it is when the wait is over.
+    ///
+    /// # Errors
+    /// There is no such task that the caller may see.
+    pub async fn wait(&self, grant: Grant, request: TaskWait) -> Result<TaskView, Failure> {
+        self.visible(&grant, request.task_id).await?;
+        self.wait_for(request.task_id, bounded(request.wait.unwrap_or(WAIT))).await
+    }
+
+    pub(crate) async fn wait_for(&self, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
+        let waiter = self.waiters.register(id);
+        let task = self.load(id).await?.ok_or_else(task_not_found)?;
+        if task.state.phase.name().is_final() {
+            return Ok(task.view());
+        }
+        self.wait_on(waiter, id, wait).await
+    }
+
+    /// Waits on a waiter that was registered before the task was last read as unfinished.
+    async fn wait_on(&self, mut waiter: Waiter, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
+        if let Ok(Some(task)) = tokio::time::timeout(wait.into(), waiter.finished()).await {
+            return Ok(task.view());
+        }
+        // The time is over; a wake that was lost is made good by reading once more.
+        let task = self.load(id).await?.ok_or_else(task_not_found)?;
+        Ok(task.view())
+    }
+
+    /// Submits a task and waits for its end. If that does not come in time, the task goes on and the answer's outcome
+    /// is `REACH_TIMEOUT`, with the task's id to wait on.
+    ///
+    /// # Errors
+    /// As [`Gateway::submit`].
+    pub async fn reach(&self, grant: Grant, submit: Submit) -> Result<TaskView, Failure> {
+        let id = self.new_task_id();
+        let waiter = self.waiters.register(id);
+        let asked = submit.wait;
+        let view = self.submit_as(id, &grant, submit).await?;
+        let wait = bounded(asked.unwrap_or_else(|| self.usual_wait(view.task_id) + SLACK));
+        let mut end = if view.phase.is_final() {
+            view.clone()
+        } else if view.task_id == id {
+            self.wait_on(waiter, id, wait).await?
+        } else {
+            self.wait_for(view.task_id, wait).await?
+        };
+        end.replayed = view.replayed;
+        if !end.phase.is_final() {
+            end.outcome = Some(ErrorCode::Timeout.outcome().to_owned());
+        }
+        Ok(end)
+    }
+
+    fn usual_wait(&self, id: TaskId) -> Span {
+        let plan = self.open.get(id).and_then(|task| task.state.plan.as_ref().map(|plan| plan.attempt_timeout));
+        plan.unwrap_or(reach_schemas::Tier::Normal.attempt_timeout())
+    }
+}

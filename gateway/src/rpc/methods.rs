@@ -1,0 +1,114 @@
+//! The method table at work: each method's params are read, the caller is granted what the method needs, and the use
+//! case answers. The same for HTTP, WebSocket and stdio.
+
+use std::sync::Arc;
+
+use reach_core::access::{Caller, Grant, authorize};
+use reach_schemas::call::{CapabilityFind, Submit, Subscribe, TaskRef};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method};
+use serde::Serialize;
+
+use super::{Call, Outcome, decode_params, error_of, refusal};
+use crate::gateway::Gateway;
+use crate::sessions::{Sender, SessionId};
+
+/// What a transport knows of the connection that a call came over.
+#[derive(Clone)]
+pub struct Context {
+    /// The gateway.
+    pub gateway: Arc<Gateway>,
+    /// The connection, if it is one over which the gateway can speak first.
+    pub connection: Option<Connection>,
+}
+
+/// A connection over which the gateway can speak first.
+#[derive(Clone)]
+pub struct Connection {
+    /// Its number.
+    pub session: SessionId,
+    /// The way to send on it.
+    pub sender: Sender,
+}
+
+impl Context {
+    /// What a caller is granted. Until tokens are asked for, whoever reaches this port is the operator, or the agent
+    /// that it says it is: an agent's namespace walls hold for it in either case.
+    ///
+    /// # Errors
+    /// The caller may not do what the method does.
+    pub fn grant(&self, method: Method, from_agent: Option<&AgentId>) -> Result<Grant, Failure> {
+        let caller = from_agent.map_or(Caller::Operator, |agent| self.gateway.caller_named(agent));
+        authorize(caller, method.permission()).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
+    }
+}
+
+fn answer<T: Serialize>(result: Result<T, Failure>) -> Outcome {
+    let value = result.map_err(|failure| error_of(failure, None))?;
+    serde_json::value::to_raw_value(&value)
+        .map_err(|error| refusal(ErrorCode::Internal, format!("the answer cannot be written: {error}")))
+}
+
+/// Answers one call.
+///
+/// # Errors
+/// The error object of whatever went wrong.
+pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
+    let Some(method) = Method::by_name(&call.method) else {
+        let message =
+            format!("there is no method {:?}; the method table in the documentation names them all", call.method);
+        return Err(refusal(ErrorCode::MethodNotFound, message));
+    };
+    let gateway = &context.gateway;
+    let grant = |agent: Option<&AgentId>| context.grant(method, agent).map_err(|failure| error_of(failure, None));
+    match method {
+        Method::AgentRegister => {
+            let session = context.connection.as_ref().map(|connection| connection.session);
+            answer(gateway.register(grant(None)?, decode_params(call.params)?, session).await)
+        }
+        Method::AgentHeartbeat => answer(gateway.heartbeat(grant(None)?, decode_params(call.params)?).await),
+        Method::AgentDrain => answer(gateway.drain(grant(None)?, decode_params(call.params)?).await),
+        Method::AgentDeregister => answer(gateway.deregister(grant(None)?, decode_params(call.params)?).await),
+        Method::AgentGet => answer(gateway.agent(grant(None)?, &decode_params(call.params)?)),
+        Method::AgentList => answer(Ok(gateway.agents(grant(None)?, &decode_params(call.params)?))),
+        Method::CapabilityFind => {
+            let request: CapabilityFind = decode_params(call.params)?;
+            answer(Ok(gateway.find(grant(request.from_agent.as_ref())?, &request)))
+        }
+        Method::Reach => {
+            let submit: Submit = decode_params(call.params)?;
+            answer(gateway.reach(grant(submit.from_agent.as_ref())?, submit).await)
+        }
+        Method::Resolve => {
+            let submit: Submit = decode_params(call.params)?;
+            answer(gateway.resolve(grant(submit.from_agent.as_ref())?, &submit))
+        }
+        Method::TaskSubmit => {
+            let submit: Submit = decode_params(call.params)?;
+            answer(gateway.submit(grant(submit.from_agent.as_ref())?, submit).await)
+        }
+        Method::TaskWait => answer(gateway.wait(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskGet => answer(gateway.get(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskList => answer(gateway.list(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskCancel => answer(gateway.cancel(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskExplain => answer(gateway.explain(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskClaim => answer(gateway.claim(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskAccept => answer(gateway.accept(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskProgress => answer(gateway.progress(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskComplete => answer(gateway.complete(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskFail => answer(gateway.fail(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskRelease => answer(gateway.release(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskSubscribe => subscribe(context, grant(None)?, call).await,
+        Method::DeadLetterList => answer(gateway.dead_letters(grant(None)?, decode_params(call.params)?).await),
+        Method::DeadLetterGet => answer(gateway.dead_letter(grant(None)?, decode_params(call.params)?).await),
+        Method::DeadLetterRedrive => answer(gateway.redrive(grant(None)?, decode_params(call.params)?).await),
+    }
+}
+
+async fn subscribe(context: &Context, grant: Grant, call: Call<'_>) -> Outcome {
+    let Subscribe { task_id } = decode_params(call.params)?;
+    let Some(connection) = &context.connection else {
+        let message = "task/subscribe needs a connection that stays open: use WebSocket or stdio, or task/wait here";
+        return Err(refusal(ErrorCode::InvalidRequest, message));
+    };
+    answer(context.gateway.subscribe(grant, TaskRef { task_id }, connection.sender.clone()).await)
+}

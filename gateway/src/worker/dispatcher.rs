@@ -1,0 +1,145 @@
+//! Wakes by the doorbell or at the earliest `due_at`, and takes each due task a step on: routed if it waits for an
+//! agent, timed out if its attempt gave no sign.
+
+use std::sync::Arc;
+
+use reach_core::access::Caller;
+use reach_core::bulkhead::Seat;
+use reach_core::fleet::Unroutable;
+use reach_core::task::{Event, Phase, Task};
+use reach_schemas::{FencingToken, Span, TaskId, Timestamp};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::{Gateway, NotApplied};
+
+/// How many due tasks are worked on at once.
+const AT_ONCE: usize = 256;
+/// How many are taken out of the queue at a time.
+const PAGE: usize = 64;
+/// How long a due task waits if the store cannot take its step.
+const STORE_RETRY: Span = Span::from_secs(1);
+/// The longest that the wait of a deferred task grows to; a change at an agent that it waits for ends it sooner.
+const DEFER_MAX: Span = Span::from_secs(15);
+
+/// Runs until told to stop.
+pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    loop {
+        let rung = gateway.open.due.notified();
+        let (due, next) = gateway.open.take_due(gateway.now(), PAGE);
+        if due.is_empty() {
+            let asleep = async {
+                match next {
+                    Some(at) => gateway.clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = rung => {}
+                () = asleep => {}
+            }
+            continue;
+        }
+        for id in due {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let gateway = Arc::clone(&gateway);
+            tokio::spawn(async move {
+                gateway.look_at(id).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+impl Gateway {
+    /// Takes a due task a step on.
+    pub(crate) async fn look_at(&self, id: TaskId) {
+        let task = match self.load(id).await {
+            Ok(Some(task)) => task,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(task = %id, %error, "a due task cannot be read");
+                self.open.schedule(id, self.now() + STORE_RETRY);
+                return;
+            }
+        };
+        let now = self.now();
+        let Some(due_at) = task.due_at() else { return };
+        let is_waiting = matches!(&task.state.phase, Phase::Submitted { offered, .. } if offered.is_empty());
+        if is_waiting && now < task.state.deadline_at {
+            self.dispatch(&task, now).await;
+        } else if due_at <= now {
+            self.step_or_look_again(&task, Event::Due).await;
+        } else {
+            self.open.schedule(id, due_at);
+        }
+    }
+
+    async fn step_or_look_again(&self, task: &Arc<Task>, event: Event) -> bool {
+        match self.apply_to(task, event).await {
+            Ok(Some(_)) => true,
+            Ok(None) => {
+                // Another commit was first: look at what it made of the task.
+                self.open.forget(task.id());
+                self.open.schedule(task.id(), self.now());
+                false
+            }
+            Err(NotApplied::Store(error)) => {
+                tracing::warn!(task = %task.id(), %error, "a step cannot be stored yet");
+                self.open.schedule(task.id(), self.now() + STORE_RETRY);
+                false
+            }
+            Err(NotApplied::Refused(refusal)) => {
+                tracing::debug!(task = %task.id(), %refusal, "a due task had nothing to do");
+                if let Some(at) = task.due_at() {
+                    self.open.schedule(task.id(), at.max(self.now() + Span::from_ms(10)));
+                }
+                false
+            }
+            Err(NotApplied::NotFound) => false,
+        }
+    }
+
+    /// Routes a waiting task.
+    async fn dispatch(&self, task: &Arc<Task>, now: Timestamp) {
+        let caller = self.caller_of(task);
+        let seat = Seat { task_id: task.id(), token: FencingToken(task.state.token.0 + 1) };
+        match self.route(task, &caller, seat, now) {
+            Ok(routed) => {
+                let taken = routed.taken();
+                let is_done = self.step_or_look_again(task, routed.into_event()).await;
+                if let (false, Some((agent, capability))) = (is_done, taken) {
+                    let mut rng = self.rng();
+                    self.fleet().abandon(seat, &agent, &capability, now, &mut rng);
+                }
+            }
+            Err(Unroutable::NotNow { until, waiting_for, decision, .. }) => {
+                let until = until.max(now + self.patience(task, now));
+                if self.step_or_look_again(task, Event::Defer { until, decision }).await
+                    && let Some(task) = self.open.get(task.id())
+                {
+                    self.open.park(&task, waiting_for);
+                }
+            }
+            Err(Unroutable::Never { failure, decision }) => {
+                self.step_or_look_again(task, Event::GiveUp { failure, decision }).await;
+            }
+        }
+    }
+
+    /// A task that has waited long is looked at less often.
+    fn patience(&self, task: &Task, now: Timestamp) -> Span {
+        let waited = now.since(task.birth.created_at).as_ms();
+        Span::from_ms(waited / 4).min(DEFER_MAX)
+    }
+
+    /// Who asked for a task, with the access rules that hold now.
+    pub(crate) fn caller_of(&self, task: &Task) -> Caller {
+        match &task.birth.submit.from_agent {
+            Some(agent) => self.fleet().caller(agent),
+            None => Caller::Operator,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What the gateway does of its own accord: routing due work, probing agents, sweeping up, and picking up after a
+//! start.
+
+pub mod dispatcher;
+pub mod prober;
+pub mod recovery;
+pub mod sweeper;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::gateway::Gateway;
+
+/// Runs everything until `stop` is cancelled. The tracker is empty once all have stopped.
+#[must_use]
+pub fn start(gateway: &Arc<Gateway>, stop: &CancellationToken) -> TaskTracker {
+    let tracker = TaskTracker::new();
+    tracker.spawn(dispatcher::run(Arc::clone(gateway), stop.clone()));
+    tracker.spawn(sweeper::run(Arc::clone(gateway), stop.clone()));
+    tracker.spawn(prober::run(Arc::clone(gateway), stop.clone()));
+    tracker.close();
+    tracker
+}
