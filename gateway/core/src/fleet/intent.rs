@@ -79,7 +79,9 @@ impl Fleet {
             margin_min: self.settings.thresholds.margin,
             best: best.map(|found| found.similarity),
             margin: best.map(|found| found.similarity - runner_up),
-            matched: best.map(|found| found.terms.iter().map(|term| term.text.clone()).collect()).unwrap_or_default(),
+            matched: best
+                .map(|found| found.terms.iter().map(|term| term.text.to_string()).collect())
+                .unwrap_or_default(),
             adjudicator: None,
         }
     }

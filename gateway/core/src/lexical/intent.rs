@@ -1,5 +1,7 @@
 //! What a caller wants, read into units with their weights.
 
+use std::sync::Arc;
+
 use super::lexicon::Lexicon;
 use super::stance::{Stance, clauses};
 use super::text;
@@ -89,6 +91,6 @@ fn keep_weightiest(out: &mut Vec<Wanted>) {
 
 fn passed(name: &str, tuning: &Tuning) -> Wanted {
     let alternatives = vec![Alternative { term: Term::new(Kind::Parameter, name), strength: 1.0 }];
-    let unit = Unit { text: name.to_owned(), alternatives, weight: tuning.passed, unknown: None };
+    let unit = Unit { text: Arc::from(name), alternatives, weight: tuning.passed, unknown: None };
     Wanted { unit, role: Role::Passed }
 }

@@ -1,6 +1,8 @@
 //! Finds the best documents of an intent: rare terms name the candidates, and the candidates are
 //! then scored in full, with their exclusions.
 
+use std::sync::Arc;
+
 use super::index::{Entry, Index};
 use super::intent::{self, Intent, Role, Wanted};
 use super::text;
@@ -28,7 +30,7 @@ pub struct Match {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatchedTerm {
     /// As the intent has it, stemmed.
-    pub text: String,
+    pub text: Arc<str>,
     /// Its part of the score; negative for what the intent puts aside.
     pub score: f64,
 }

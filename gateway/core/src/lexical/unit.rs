@@ -1,6 +1,8 @@
 //! What is counted: a unit is a word or a pair of characters, with the terms that may stand for
 //! it. Documents are indexed under all terms of their units; a query takes the best of each.
 
+use std::sync::Arc;
+
 use super::lexicon::{Concept, Lexicon};
 use super::stop::{is_stop_character, is_stop_word};
 use super::text::Token;
@@ -41,7 +43,7 @@ pub(super) struct Alternative {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unit {
     /// As it was written, for explanations.
-    pub(super) text: String,
+    pub(super) text: Arc<str>,
     pub(super) alternatives: Vec<Alternative>,
     /// How much it says, before anything is known about the corpus.
     pub(super) weight: f32,
@@ -74,7 +76,7 @@ pub(super) fn units(tokens: &[Token], lexicon: &Lexicon) -> Vec<Unit> {
         }
         match &tokens[at] {
             Token::Run(run) => run_units(run, lexicon, &mut out),
-            Token::Code(code) => out.push(literal(code.clone(), CODE)),
+            Token::Code(code) => out.push(literal(code, CODE)),
             Token::Word { .. } | Token::Break { .. } => {}
         }
         at += 1;
@@ -82,11 +84,11 @@ pub(super) fn units(tokens: &[Token], lexicon: &Lexicon) -> Vec<Unit> {
     out
 }
 
-fn literal(text: String, weight: f32) -> Unit {
+fn literal(text: &str, weight: f32) -> Unit {
     // Room for the usual number, so that a unit allocates once.
     let mut alternatives = Vec::with_capacity(4);
-    alternatives.push(Alternative { term: Term::new(Kind::Literal, &text), strength: 1.0 });
-    Unit { text, alternatives, weight, unknown: None }
+    alternatives.push(Alternative { term: Term::new(Kind::Literal, text), strength: 1.0 });
+    Unit { text: Arc::from(text), alternatives, weight, unknown: None }
 }
 
 fn with_concepts(mut unit: Unit, concepts: &[Concept]) -> Unit {
@@ -113,14 +115,18 @@ fn word_units(tokens: &[Token], lexicon: &Lexicon, out: &mut Vec<Unit>) {
         let (length, concepts) = lexicon.phrase(&stems[i..]).unwrap_or((1, &[]));
         if length > 1 && i >= phrase_end {
             phrase_end = i + length;
-            let unit =
-                Unit { text: stems[i..phrase_end].join(" "), alternatives: Vec::new(), weight: 1.0, unknown: None };
+            let unit = Unit {
+                text: Arc::from(stems[i..phrase_end].join(" ")),
+                alternatives: Vec::new(),
+                weight: 1.0,
+                unknown: None,
+            };
             out.push(with_concepts(unit, concepts));
         }
         if is_stop_word(word) || is_stop_word(stem) {
             continue;
         }
-        let mut unit = literal((*stem).to_owned(), if i < phrase_end { PHRASE_WORD } else { 1.0 });
+        let mut unit = literal(stem, if i < phrase_end { PHRASE_WORD } else { 1.0 });
         let own = if length == 1 { concepts } else { lexicon.phrase(&stems[i..=i]).map_or(&[][..], |found| found.1) };
         unit.unknown = own.is_empty().then(|| (*word).to_owned());
         out.push(with_concepts(unit, own));
@@ -130,6 +136,7 @@ fn word_units(tokens: &[Token], lexicon: &Lexicon, out: &mut Vec<Unit>) {
 fn run_units(run: &[char], lexicon: &Lexicon, out: &mut Vec<Unit>) {
     // Where the words of the lexicon lie: each position knows the word that it belongs to.
     let mut word_at = vec![0usize; run.len()];
+    let mut text = String::new();
     let mut words = 0;
     let mut i = 0;
     while i < run.len() {
@@ -141,7 +148,9 @@ fn run_units(run: &[char], lexicon: &Lexicon, out: &mut Vec<Unit>) {
         words += 1;
         word_at[i..i + length].fill(words);
         let weight = if length == 1 { SINGLE_CHARACTER } else { 1.0 };
-        let mut unit = literal(run[i..i + length].iter().collect(), weight);
+        text.clear();
+        text.extend(&run[i..i + length]);
+        let mut unit = literal(&text, weight);
         add_characters(&mut unit, &run[i..i + length]);
         out.push(with_concepts(unit, concepts));
         i += length;
@@ -158,7 +167,9 @@ fn run_units(run: &[char], lexicon: &Lexicon, out: &mut Vec<Unit>) {
         if word_at[i] != 0 || word_at[i + 1] != 0 {
             weight *= ACROSS_WORDS;
         }
-        let mut unit = literal(pair.iter().collect(), weight);
+        text.clear();
+        text.extend(pair);
+        let mut unit = literal(&text, weight);
         add_characters(&mut unit, pair);
         out.push(unit);
     }
@@ -166,7 +177,7 @@ fn run_units(run: &[char], lexicon: &Lexicon, out: &mut Vec<Unit>) {
         && words == 0
         && !is_stop_character(*single)
     {
-        out.push(literal(single.to_string(), SINGLE_CHARACTER));
+        out.push(literal(single.encode_utf8(&mut [0; 4]), SINGLE_CHARACTER));
     }
 }
 
@@ -188,7 +199,7 @@ mod tests {
 
     fn of(text: &str, lexicon: &Lexicon) -> Vec<(String, f32)> {
         let tokens = text::tokens(&text::normalize(text));
-        units(&tokens, lexicon).into_iter().map(|unit| (unit.text, unit.weight)).collect()
+        units(&tokens, lexicon).into_iter().map(|unit| (unit.text.to_string(), unit.weight)).collect()
     }
 
     #[test]
