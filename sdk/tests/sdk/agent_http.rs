@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::http_gateway::{HttpGateway, Step};
+use crate::soon;
 use crate::view::{AGENT, TASK, delivery, noted, registered};
 
 async fn gateway() -> HttpGateway {
@@ -49,7 +50,7 @@ async fn reported(gateway: &HttpGateway, method: &str) -> Value {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("it is reported")
+    soon(heard).await
 }
 
 #[tokio::test]
@@ -121,7 +122,7 @@ async fn work_is_stopped_by_a_request() {
     let (_agent, url) = start(&gateway, handler, Duration::ZERO).await;
     assert_eq!(post(&url, &delivery(TASK, 1, &json!(null))).await.0, 202);
     assert_eq!(post(&format!("{url}stop"), &json!({ "task_id": TASK, "token": 1 })).await.0, 200);
-    stopped.notified().await;
+    soon(stopped.notified()).await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::agent_ws::echo;
 use crate::http_gateway::{Asked, HttpGateway, Step};
+use crate::soon;
 use crate::view::{AGENT, TASK, delivery, error, noted, registered};
 
 async fn start(gateway: &HttpGateway) -> AgentHandle {
@@ -27,7 +28,7 @@ async fn until(gateway: &HttpGateway, method: &str) -> Vec<Asked> {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("it is asked")
+    soon(heard).await
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use agent_reach_sdk::{Agent, AgentHandle, Context, Handler, HandlerError, Span, 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
+use crate::soon;
 use crate::view::{AGENT, TASK, delivery, noted};
 use crate::ws_gateway::{Peer, WsGateway};
 
@@ -111,9 +112,9 @@ async fn a_cancel_reaches_the_handler_and_its_result_is_not_reported() {
     let (handler, mut words) = endless();
     let (agent, mut peer) = start(&gateway, handler, CALM).await;
     deliver(&mut peer, TASK, 1).await;
-    assert_eq!(words.recv().await, Some((1, "begun")));
+    assert_eq!(soon(words.recv()).await, Some((1, "begun")));
     peer.notify("task/stop", json!({ "task_id": TASK, "token": 1 })).await;
-    assert_eq!(words.recv().await, Some((1, "cancelled")));
+    assert_eq!(soon(words.recv()).await, Some((1, "cancelled")));
     // What comes next is the answer to the probe, and no word of the task that was called off.
     let id = peer.request("agent/probe", json!({})).await;
     let health = peer.read().await;
@@ -128,9 +129,9 @@ async fn a_newer_attempt_stops_the_older_one() {
     let (handler, mut words) = endless();
     let (_agent, mut peer) = start(&gateway, handler, CALM).await;
     deliver(&mut peer, TASK, 1).await;
-    assert_eq!(words.recv().await, Some((1, "begun")));
+    assert_eq!(soon(words.recv()).await, Some((1, "begun")));
     deliver(&mut peer, TASK, 2).await;
-    let mut next = [words.recv().await.unwrap(), words.recv().await.unwrap()];
+    let mut next = [soon(words.recv()).await.unwrap(), soon(words.recv()).await.unwrap()];
     next.sort_unstable();
     assert_eq!(next, [(1, "cancelled"), (2, "begun")]);
     let id = peer.request("task/deliver", delivery(TASK, 1, &json!(null))).await;
@@ -144,7 +145,7 @@ async fn a_heartbeat_names_the_work_and_heeds_what_it_is_told_to_stop() {
     let (handler, mut words) = endless();
     let (_agent, mut peer) = start(&gateway, handler, Span::from_ms(200)).await;
     deliver(&mut peer, TASK, 1).await;
-    assert_eq!(words.recv().await, Some((1, "begun")));
+    assert_eq!(soon(words.recv()).await, Some((1, "begun")));
     let beat = loop {
         let beat = peer.expect("agent/heartbeat").await;
         if beat["params"]["current_load"] == 1 {
@@ -155,7 +156,7 @@ async fn a_heartbeat_names_the_work_and_heeds_what_it_is_told_to_stop() {
     let mine = json!([{ "task_id": TASK, "token": 1 }]);
     assert_eq!(beat["params"]["working_on"], mine);
     peer.answer(&beat, json!({ "heartbeat_due_at": "2026-11-30T08:00:10Z", "waiting": 0, "stop": mine })).await;
-    assert_eq!(words.recv().await, Some((1, "cancelled")));
+    assert_eq!(soon(words.recv()).await, Some((1, "cancelled")));
 }
 
 #[tokio::test]
@@ -196,7 +197,7 @@ async fn draining_finishes_what_runs_refuses_what_is_new_and_leaves() {
     peer.answer(&complete, noted()).await;
     let leave = peer.expect("agent/deregister").await;
     peer.answer(&leave, json!({ "in_flight": 0 })).await;
-    assert_eq!(draining.await.unwrap(), 0, "nothing was cut short");
+    assert_eq!(soon(draining).await.unwrap(), 0, "nothing was cut short");
 }
 
 #[tokio::test]
@@ -216,7 +217,7 @@ async fn work_that_outlasts_the_grace_is_cut_short_and_said_to_be() {
     peer.answer(&fail, noted()).await;
     let leave = peer.expect("agent/deregister").await;
     peer.answer(&leave, json!({ "in_flight": 0 })).await;
-    assert_eq!(draining.await.unwrap(), 1);
+    assert_eq!(soon(draining).await.unwrap(), 1);
 }
 
 #[tokio::test]

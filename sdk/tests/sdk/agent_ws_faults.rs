@@ -4,6 +4,7 @@ use agent_reach_sdk::{Agent, Error, ErrorCode, Span, capability, card};
 use serde_json::json;
 
 use crate::agent_ws::{CALM, OTHER, deliver, echo, start};
+use crate::soon;
 use crate::view::{AGENT, TASK, delivery, error, noted, registered};
 use crate::ws_gateway::WsGateway;
 
@@ -15,7 +16,9 @@ async fn a_result_whose_connection_broke_is_sent_again_after_registering() {
     let first = peer.expect("task/complete").await;
     drop(peer);
     let mut peer = gateway.accept().await;
-    peer.welcome().await;
+    let register = peer.expect("agent/register").await;
+    assert!(peer.is_silent().await, "nothing is said before the gateway knows who speaks");
+    peer.answer(&register, registered()).await;
     let again = peer.expect("task/complete").await;
     assert_eq!(again["params"], first["params"]);
     peer.answer(&again, noted()).await;
@@ -124,4 +127,22 @@ async fn a_capability_without_a_handler_is_a_mistake() {
     card.capabilities.push(capability("orphan").unwrap());
     let failed = Agent::builder(card).start().await.unwrap_err();
     assert!(failed.to_string().contains("orphan"), "{failed}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_drains_the_agent() {
+    // With a listener of our own, a signal that came too early would not end the test's process.
+    let _listening = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
+    let gateway = WsGateway::start().await;
+    let (agent, mut peer) = start(&gateway, echo, CALM).await;
+    let running = tokio::spawn(agent.run_until_signal());
+    tokio::task::yield_now().await;
+    let me = std::process::id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap().success());
+    for method in ["agent/drain", "agent/deregister"] {
+        let word = peer.expect(method).await;
+        peer.answer(&word, json!({ "in_flight": 0 })).await;
+    }
+    soon(running).await.unwrap().unwrap();
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::http_gateway::{HttpGateway, Step};
+use crate::soon;
 use crate::view::{TASK, completed, error, task};
 
 /// As the default, but impatient.
@@ -128,7 +129,7 @@ async fn waiting_outlives_a_restart_of_the_gateway() {
     first.stop().await;
     let listener = TcpListener::bind(address).await.unwrap();
     let second = HttpGateway::start_on(listener, |_, _| Step::Answer(completed(&json!(7))));
-    assert_eq!(waiting.await.unwrap().unwrap().result::<u32>().unwrap(), 7);
+    assert_eq!(soon(waiting).await.unwrap().unwrap().result::<u32>().unwrap(), 7);
     assert_eq!(second.asked()[0].method, "task/wait");
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use agent_reach_sdk::{Client, Error};
 use serde_json::json;
 
+use crate::soon;
 use crate::view::{TASK, completed, task};
 use crate::ws_gateway::WsGateway;
 
@@ -47,7 +48,7 @@ async fn a_submit_whose_connection_breaks_is_sent_again_under_its_key() {
     let again = peer.expect("task/submit").await;
     assert_eq!(again["params"], first["params"]);
     peer.answer(&again, task("submitted")).await;
-    assert_eq!(submitting.await.unwrap().unwrap().id().to_string(), TASK);
+    assert_eq!(soon(submitting).await.unwrap().unwrap().id().to_string(), TASK);
 }
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn what_may_not_be_repeated_fails_with_its_connection() {
     let calling = tokio::spawn(async move { client.call::<u64>("echo", &json!({})).await });
     peer.expect("echo").await;
     drop(peer);
-    let failed = calling.await.unwrap().unwrap_err();
+    let failed = soon(calling).await.unwrap().unwrap_err();
     assert!(matches!(failed, Error::Transport { sent: true, .. }), "{failed:?}");
 }
 
@@ -72,7 +73,7 @@ async fn waiting_outlives_a_lost_connection() {
     let mut peer = gateway.accept().await;
     let wait = peer.expect("task/wait").await;
     peer.answer(&wait, completed(&json!("done"))).await;
-    assert_eq!(waiting.await.unwrap().unwrap().result::<String>().unwrap(), "done");
+    assert_eq!(soon(waiting).await.unwrap().unwrap().result::<String>().unwrap(), "done");
 }
 
 #[tokio::test]

@@ -10,3 +10,8 @@ mod client_ws;
 mod http_gateway;
 mod view;
 mod ws_gateway;
+
+/// What comes within 20 s; nothing here takes as long unless it hangs.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(std::time::Duration::from_secs(20), future).await.expect("it comes soon")
+}

@@ -10,8 +10,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async};
 
-/// Nothing here takes that long unless it hangs.
-const HANG: Duration = Duration::from_secs(20);
+use crate::soon;
 
 pub(crate) struct WsGateway {
     listener: TcpListener,
@@ -36,18 +35,18 @@ impl WsGateway {
     }
 
     pub(crate) async fn accept(&self) -> Peer {
-        let accepted = timeout(HANG, async {
+        let accepted = soon(async {
             let (stream, _) = self.listener.accept().await.unwrap();
             accept_async(stream).await.unwrap()
         });
-        Peer { socket: accepted.await.expect("somebody connects"), next_id: 1 }
+        Peer { socket: accepted.await, next_id: 1 }
     }
 }
 
 impl Peer {
     /// The next message.
     pub(crate) async fn read(&mut self) -> Value {
-        timeout(HANG, async {
+        soon(async {
             loop {
                 match self.socket.next().await.expect("the connection stands").unwrap() {
                     Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -59,7 +58,11 @@ impl Peer {
             }
         })
         .await
-        .expect("a message comes")
+    }
+
+    /// Whether nothing comes for a moment.
+    pub(crate) async fn is_silent(&mut self) -> bool {
+        timeout(Duration::from_millis(30), self.socket.next()).await.is_err()
     }
 
     /// The next message, which must be a call of this method.
