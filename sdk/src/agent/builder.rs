@@ -131,6 +131,7 @@ impl AgentBuilder {
         if let Some(orphan) = self.card.capabilities.iter().find(|offer| !self.handlers.contains_key(&offer.name)) {
             return Err(Error::Config(format!("the capability {} has no handler", orphan.name)));
         }
+        self.client = self.client.or_from_agent(&self.card.agent_id);
         match std::mem::replace(&mut self.way, Way::Socket) {
             Way::Socket => self.start_socket().await,
             Way::Pull => self.start_pull().await,

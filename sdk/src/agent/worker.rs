@@ -23,6 +23,11 @@ use crate::error::{Error, Refusal, Result};
 /// How long a handler whose work was called off may go on.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
+/// A report larger than this may itself be what breaks connections ...
+const LARGE: usize = 1 << 20;
+/// ... so it is given up after so many of them were lost.
+const LARGE_LOST_MAX: u32 = 4;
+
 pub(super) struct Worker {
     pub(super) card: AgentCard,
     pub(super) handlers: HashMap<CapabilityName, AnyHandler>,
@@ -158,14 +163,18 @@ impl Worker {
     /// Makes a call again and again until there is an answer. Only for calls that are fenced by their token.
     async fn tell(&self, method: Method, params: &RawJson) -> Result<()> {
         let policy = RetryPolicy::default();
-        let mut retry = 0;
+        let (mut retry, mut lost) = (0, 0);
         loop {
             let noted: Result<Noted> = self.client.once(method, params, Duration::ZERO).await;
             match noted {
                 Ok(_) => return Ok(()),
+                Err(Error::Transport { sent: true, .. }) if params.get().len() > LARGE && lost >= LARGE_LOST_MAX => {
+                    return Err(Refusal::new(ErrorCode::TooLarge, "the connection breaks whenever it is sent").into());
+                }
                 Err(error) if is_passing(&error) && !self.closed.is_cancelled() => {
                     tokio::time::sleep(policy.pause(retry, error.retry_after(), fastrand::f64())).await;
                     retry = retry.saturating_add(1);
+                    lost += u32::from(matches!(error, Error::Transport { sent: true, .. }));
                 }
                 Err(error) => return Err(error),
             }

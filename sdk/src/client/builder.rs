@@ -47,6 +47,12 @@ impl ClientBuilder {
         self
     }
 
+    /// The agent on whose behalf calls are made, where none was given.
+    pub(crate) fn or_from_agent(mut self, agent_id: &AgentId) -> Self {
+        self.from_agent.get_or_insert_with(|| agent_id.to_string());
+        self
+    }
+
     /// How calls are tried again.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {

@@ -121,6 +121,12 @@ impl Client {
     }
 
     pub(crate) async fn retried(&self, call: &Call) -> Result<RawJson> {
+        self.retried_within(call, self.inner.retry.within).await
+    }
+
+    /// Tries a call as the policy has it, but begins no try after `within`.
+    pub(crate) async fn retried_within(&self, call: &Call, within: Duration) -> Result<RawJson> {
+        let policy = RetryPolicy { within: within.min(self.inner.retry.within), ..self.inner.retry };
         let begun = Instant::now();
         let mut retry = 0;
         loop {
@@ -128,7 +134,7 @@ impl Client {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let next = self.inner.retry.next(&error, call.is_safe, retry, begun.elapsed(), fastrand::f64());
+            let next = policy.next(&error, call.is_safe, retry, begun.elapsed(), fastrand::f64());
             let Some(pause) = next else { return Err(error) };
             tracing::debug!(method = %call.method, retry, ?pause, %error, "will try again");
             tokio::time::sleep(pause).await;

@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 const POLL_MAX: Duration = Duration::from_secs(30);
 /// A gateway that answers "not yet" at once is asked again no faster than this.
 const POLL_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// How much longer than its caller wants to wait a call may take, so that its answer gets back.
+const ANSWER_GRACE: Duration = Duration::from_secs(5);
 /// How long after its own deadline a task's end is still waited for.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -71,8 +73,10 @@ impl Client {
         let begun = Instant::now();
         let wait = timeout.unwrap_or(POLL_MAX).min(POLL_MAX);
         submit.wait = Some(in_whole_ms(wait));
-        let call = self.prepare(Method::Reach, &submit, wait)?;
-        let view: TaskView = super::read("reach", &self.retried(&call).await?)?;
+        let mut call = self.prepare(Method::Reach, &submit, wait)?;
+        call.timeout = timeout.map_or(call.timeout, |timeout| call.timeout.min(timeout + ANSWER_GRACE));
+        let within = timeout.unwrap_or(Duration::MAX);
+        let view: TaskView = super::read("reach", &self.retried_within(&call, within).await?)?;
         if view.phase.is_final() {
             return Completed::of(view);
         }

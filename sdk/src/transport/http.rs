@@ -47,9 +47,11 @@ impl Http {
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let text = response.text().await.map_err(|error| self.lost(error))?;
         match rpc::Frame::read(&text) {
-            Ok(frame) => frame.answer().map_err(|error| hinted(error, retry_after)),
+            Ok(frame) if status.is_success() || frame.is_answer() => {
+                frame.answer().map_err(|error| hinted(error, retry_after))
+            }
             Err(error) if status.is_success() => Err(error),
-            Err(_) => Err(of_status(status, retry_after, &text)),
+            Ok(_) | Err(_) => Err(of_status(status, retry_after, &text)),
         }
     }
 

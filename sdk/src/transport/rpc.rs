@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use reach_schemas::call::ErrorData;
 use reach_schemas::{ErrorCode, RawJson};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Refusal, Result};
@@ -18,7 +18,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(crate) params: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(default)]
     error: Option<ErrorObject>,
@@ -33,17 +33,27 @@ struct ErrorObject {
     data: Option<RawJson>,
 }
 
+/// Tells a `null` from what is missing.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 impl<'a> Frame<'a> {
     pub(crate) fn read(text: &'a str) -> Result<Self> {
         serde_json::from_str(text).map_err(|error| Error::unreadable("the gateway's message", error))
     }
 
-    /// What it answers. A result that is missing or `null` is `null`.
+    /// Whether it answers anything at all.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.error.is_some() || self.result.is_some()
+    }
+
+    /// What it answers.
     pub(crate) fn answer(self) -> Result<RawJson> {
         match (self.error, self.result) {
             (Some(error), _) => Err(error.into()),
             (None, Some(result)) => Ok(result.to_owned().into()),
-            (None, None) => RawJson::parse("null").map_err(|error| Error::unreadable("null", error)),
+            (None, None) => Err(Error::protocol("the answer has neither a result nor an error")),
         }
     }
 }
@@ -122,6 +132,12 @@ mod tests {
 
         let error = Frame::read(r#"{"id":1,"error":{"code":7,"message":"?"}}"#).unwrap().answer().unwrap_err();
         assert!(matches!(error, Error::Protocol { .. }));
+    }
+
+    #[test]
+    fn null_is_a_result_and_nothing_is_none() {
+        assert_eq!(Frame::read(r#"{"id":1,"result":null}"#).unwrap().answer().unwrap().get(), "null");
+        assert!(!Frame::read(r#"{"status":503,"detail":"a problem"}"#).unwrap().is_answer());
     }
 
     #[test]

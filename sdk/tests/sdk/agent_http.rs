@@ -35,6 +35,14 @@ async fn start(gateway: &HttpGateway, handler: impl Handler, answer_within: Dura
     (agent, endpoint["address"].as_str().unwrap().to_owned())
 }
 
+#[tokio::test]
+async fn an_agent_asks_others_in_its_own_name() {
+    let gateway = gateway().await;
+    let (agent, _) = start(&gateway, crate::agent_ws::echo, Duration::ZERO).await;
+    let _answer_does_not_fit = agent.client().task("other").submit().await;
+    assert_eq!(gateway.asked().last().unwrap().params["from_agent"], AGENT);
+}
+
 async fn post(url: &str, body: &Value) -> (u16, Value) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let response = client.post(url).body(body.to_string()).send().await.unwrap();

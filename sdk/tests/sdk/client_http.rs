@@ -117,6 +117,15 @@ async fn reach_goes_on_waiting_where_the_first_answer_came_too_early() {
 }
 
 #[tokio::test]
+async fn reach_gives_up_when_its_time_is_over_and_not_after_all_its_tries() {
+    let gateway = HttpGateway::start(|_, _| Step::Error(error(ErrorCode::Overloaded, Some("10s")))).await;
+    let submit = client(&gateway).await.task("sum").build().unwrap();
+    let failed = client(&gateway).await.reach(submit, Some(Duration::from_millis(100))).await.unwrap_err();
+    assert!(matches!(failed, Error::Overloaded(_)), "{failed:?}");
+    assert_eq!(gateway.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn waiting_outlives_a_restart_of_the_gateway() {
     let first =
         HttpGateway::start(|nth, _| if nth == 0 { Step::Answer(task("submitted")) } else { Step::Silence }).await;

@@ -13,6 +13,10 @@ use crate::transport::{Call, rpc};
 
 /// How many messages may wait to be written; a call beyond that is refused.
 const QUEUE_MAX: usize = 4096;
+/// A message larger than this may itself be what breaks connections ...
+const LARGE: usize = 1 << 20;
+/// ... so it is written no more than this many times.
+const LARGE_SENDS_MAX: u32 = 3;
 /// How many messages go out with one flush.
 const BATCH_MAX: usize = 64;
 
@@ -43,7 +47,15 @@ struct Pending {
     text: Utf8Bytes,
     is_safe: bool,
     is_sent: bool,
+    /// On how many connections it was written.
+    sends: u32,
     answer: oneshot::Sender<Result<RawJson>>,
+}
+
+impl Pending {
+    fn may_go_again(&self) -> bool {
+        self.is_safe && (self.text.len() <= LARGE || self.sends < LARGE_SENDS_MAX)
+    }
 }
 
 enum Queued {
@@ -96,7 +108,7 @@ impl Board {
         let id = inner.last_id;
         let (sender, answer) = oneshot::channel();
         let text = rpc::request(id, &call.method, call.params.as_ref()).into();
-        inner.pending.insert(id, Pending { text, is_safe: call.is_safe, is_sent, answer: sender });
+        inner.pending.insert(id, Pending { text, is_safe: call.is_safe, is_sent, sends: 0, answer: sender });
         if !is_sent {
             inner.queue.push_back(Queued::Call(id));
         }
@@ -149,6 +161,7 @@ impl Board {
                 // A call that is no longer waited for is not written.
                 Some(Queued::Call(id)) => batch.extend(inner.pending.get_mut(&id).map(|pending| {
                     pending.is_sent = true;
+                    pending.sends += 1;
                     Outgoing { text: pending.text.clone(), written: None }
                 })),
                 None => break,
@@ -174,7 +187,7 @@ impl Board {
             inner.pending.iter().filter(|(_, pending)| pending.is_sent).map(|(&id, _)| id).collect();
         sent.sort_unstable_by(|a, b| b.cmp(a));
         for id in sent {
-            if let Some(pending) = inner.pending.get_mut(&id).filter(|pending| pending.is_safe) {
+            if let Some(pending) = inner.pending.get_mut(&id).filter(|pending| pending.may_go_again()) {
                 pending.is_sent = false;
                 inner.queue.push_front(Queued::Call(id));
             } else if let Some(pending) = inner.pending.remove(&id) {
@@ -226,6 +239,19 @@ mod tests {
         let failed = unsafe_one.answer.try_recv().unwrap().unwrap_err();
         assert!(matches!(failed, Error::Transport { sent: true, .. }));
         drop((first, second, later));
+    }
+
+    #[test]
+    fn a_large_message_does_not_break_connections_for_ever() {
+        let board = Board::default();
+        let params = RawJson::of(&"x".repeat(LARGE)).unwrap();
+        let mut waiting = board.call(&Call { params: Some(params), ..call("a", true) }).unwrap();
+        for _ in 0..LARGE_SENDS_MAX {
+            assert!(waiting.answer.try_recv().is_err());
+            assert_eq!(board.take_batch().len(), 1);
+            board.lost();
+        }
+        assert!(waiting.answer.try_recv().unwrap().is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
@@ -24,6 +25,9 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long the answer to the greeting may take.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest message that is read.
+const MESSAGE_MAX: usize = 64 << 20;
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -46,8 +50,9 @@ pub(super) async fn open(target: &Target) -> std::result::Result<Socket, End> {
         })?;
         request.headers_mut().insert(AUTHORIZATION, value);
     }
+    let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
     // The last argument turns off Nagle's algorithm: messages are small and someone waits for each.
-    match timeout(target.connect_timeout, connect_async_with_config(request, None, true)).await {
+    match timeout(target.connect_timeout, connect_async_with_config(request, Some(config), true)).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(tungstenite::Error::Http(response))) => Err(of_response(&response)),
         Ok(Err(error)) => Err(End::Lost(Error::not_sent(format!("no connection to {url}: {error}"), error))),

@@ -172,7 +172,11 @@ async fn keep_connected(target: &Target, ears: &Ears, board: &Board, status: &wa
         }
         failed = if opened_at.is_some_and(|at| at.elapsed() >= STEADY) { 0 } else { failed.saturating_add(1) };
         let pause = policy.pause(failed.saturating_sub(1), error.retry_after(), fastrand::f64());
-        tracing::debug!(%error, ?pause, "will connect again");
+        if failed <= 1 {
+            tracing::warn!(%error, "no connection to the gateway; will connect again and again");
+        } else {
+            tracing::debug!(%error, ?pause, "will connect again");
+        }
         tokio::time::sleep(pause).await;
     }
 }
