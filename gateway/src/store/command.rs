@@ -20,7 +20,7 @@ pub enum Command {
         /// To tell whether a key has expired.
         now: Timestamp,
     },
-    /// Puts a task's next state in the place of its last one.
+    /// Puts a task's next state in the place of its last one; what it was born with stays as it was inserted.
     ///
     /// [`Outcome::Committed`] if the stored version is one less than the task's, and its being final is as `was_final`
     /// says; else [`Outcome::Conflict`]. The task's key, where it still has one, keeps up: an open task's key never

@@ -2,7 +2,7 @@
 //! the others are compared with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::ready;
@@ -144,10 +144,11 @@ impl Tables {
     fn commit(&mut self, task: Task, was_final: bool, key_expires_at: Option<Timestamp>) -> Outcome {
         let id = task.id();
         let table = if was_final { &self.done } else { &self.open };
-        let stored = table.get(&id).map(|stored| stored.version);
-        if stored.is_none() || stored != task.version.checked_sub(1) {
+        let stood = table.get(&id).filter(|stood| Some(stood.version) == task.version.checked_sub(1));
+        let Some(stood) = stood else {
             return Outcome::Conflict { current: self.find(id).map(|stored| stored.version) };
-        }
+        };
+        let task = Task { birth: Arc::clone(&stood.birth), ..task };
         let is_final = task.state.phase.name().is_final();
         if is_final || was_final {
             let key = self.key_of.get(&id).and_then(|name| self.keys.get_mut(name));

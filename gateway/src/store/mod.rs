@@ -5,6 +5,7 @@ pub mod command;
 pub mod committer;
 pub mod error;
 pub mod memory;
+pub mod sqlite;
 
 use std::collections::BTreeMap;
 

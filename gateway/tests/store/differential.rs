@@ -1,0 +1,188 @@
+//! Random batches on the memory store and on SQLite: the same outcomes, and the same answers to every read.
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use reach_core::task::Task;
+use reach_gateway::store::{Command, Outcome, Query, Store};
+use reach_schemas::PhaseName;
+
+use crate::make::{self, agent, at, id, key, phase_at, purge, scoped, task, tried};
+
+const TASKS: u64 = 6;
+const KEYS: [&str; 3] = ["k0", "k1", "k2"];
+const SCOPES: [&str; 2] = ["alice", "bob"];
+const AGENTS: [&str; 2] = ["a@ns", "b@ns"];
+const TIME_MAX: u64 = 12;
+
+/// A command before it is known how the stored task stands.
+#[derive(Debug, Clone)]
+enum Wish {
+    Insert {
+        n: u64,
+        phase: PhaseName,
+        at: u64,
+        scope: usize,
+        agent: Option<usize>,
+        key: Option<(usize, u8)>,
+        expires: u64,
+    },
+    /// `ahead` is 1 for a commit on the version that stands; `honest` says whether it knows if that is final.
+    Commit {
+        n: u64,
+        phase: PhaseName,
+        at: u64,
+        agent: Option<usize>,
+        ahead: u64,
+        honest: bool,
+        expires: Option<u64>,
+    },
+    Purge {
+        finished: u64,
+        keys: u64,
+        limit: u32,
+    },
+    PutAgent {
+        agent: usize,
+        generation: u64,
+    },
+    RemoveAgent {
+        agent: usize,
+    },
+}
+
+fn phase() -> impl Strategy<Value = PhaseName> {
+    prop::sample::select(&PhaseName::ALL[..])
+}
+
+fn wish() -> impl Strategy<Value = Wish> {
+    let time = || 0..TIME_MAX;
+    let agent = || prop::option::of(0..AGENTS.len());
+    let named = prop::option::of((0..KEYS.len(), 0..2_u8));
+    let insert = (0..TASKS, phase(), time(), 0..SCOPES.len(), agent(), named, time()).prop_map(
+        |(n, phase, at, scope, agent, key, expires)| Wish::Insert { n, phase, at, scope, agent, key, expires },
+    );
+    let ahead = prop::sample::select(&[1, 1, 1, 1, 1, 1, 0, 2][..]);
+    let commit = (0..TASKS, phase(), time(), agent(), ahead, prop::bool::weighted(0.9), prop::option::of(time()))
+        .prop_map(|(n, phase, at, agent, ahead, honest, expires)| Wish::Commit {
+            n,
+            phase,
+            at,
+            agent,
+            ahead,
+            honest,
+            expires,
+        });
+    let purge = (time(), time(), 0..3_u32).prop_map(|(finished, keys, limit)| Wish::Purge { finished, keys, limit });
+    let put = (0..AGENTS.len(), 0..3_u64).prop_map(|(agent, generation)| Wish::PutAgent { agent, generation });
+    let remove = (0..AGENTS.len()).prop_map(|agent| Wish::RemoveAgent { agent });
+    prop_oneof![6 => insert, 10 => commit, 2 => purge, 1 => put, 1 => remove]
+}
+
+fn with_agent(task: Task, agent: Option<usize>) -> Task {
+    match agent {
+        Some(agent) => tried(task, AGENTS[agent]),
+        None => task,
+    }
+}
+
+async fn command(model: &dyn Store, wish: &Wish) -> Command {
+    match *wish {
+        Wish::Insert { n, phase, at: now, scope, agent, key: named, expires } => {
+            let mut born = with_agent(scoped(SCOPES[scope], task(n)), agent);
+            born.state.phase = phase_at(phase, now);
+            born.state.finished_at = phase.is_final().then(|| at(now));
+            let key = named.map(|(name, fingerprint)| {
+                let mut key = key(KEYS[name], fingerprint);
+                key.scope = SCOPES[scope].to_owned();
+                key.expires_at = phase.is_final().then(|| at(expires));
+                key
+            });
+            Command::Insert { task: born, key, now: at(now) }
+        }
+        Wish::Commit { n, phase, at: now, agent, ahead, honest, expires } => {
+            let stored = model.load(id(n)).await.unwrap();
+            let was_final = stored.as_ref().is_some_and(|task| task.state.phase.name().is_final());
+            let mut next = with_agent(stored.unwrap_or_else(|| task(n)), agent);
+            next.version += ahead;
+            next.state.phase = phase_at(phase, now);
+            next.state.finished_at = phase.is_final().then(|| at(now));
+            Command::Commit { task: next, was_final: was_final == honest, key_expires_at: expires.map(at) }
+        }
+        Wish::Purge { finished, keys, limit } => purge(finished, keys, limit),
+        Wish::PutAgent { agent: name, generation } => Command::PutAgent(agent(AGENTS[name], generation)),
+        Wish::RemoveAgent { agent } => Command::RemoveAgent(AGENTS[agent].parse().unwrap()),
+    }
+}
+
+fn queries() -> Vec<Query> {
+    let all = Query { limit: 100, ..Query::default() };
+    let mut queries =
+        vec![all.clone(), Query { limit: 2, ..all.clone() }, Query { before: Some(id(3)), ..all.clone() }];
+    queries.extend(PhaseName::ALL.map(|phase| Query { phases: vec![phase], ..all.clone() }));
+    let badly = vec![PhaseName::Failed, PhaseName::Expired, PhaseName::DeadLettered];
+    queries.push(Query { phases: badly.clone(), limit: 2, ..all.clone() });
+    queries.push(Query { phases: vec![PhaseName::Completed, PhaseName::Failed, PhaseName::Routed], ..all.clone() });
+    queries.extend(SCOPES.map(|scope| Query { scope: Some(scope.to_owned()), ..all.clone() }));
+    let of = |name: &str| Query { agent: Some(name.parse().unwrap()), ..all.clone() };
+    queries.extend(AGENTS.map(of));
+    queries.push(Query { phases: badly, scope: Some("alice".to_owned()), before: Some(id(4)), ..of("a@ns") });
+    queries
+}
+
+/// Everything that can be read, as text.
+async fn everything(store: &dyn Store) -> Vec<String> {
+    let mut said = Vec::new();
+    for n in 0..TASKS {
+        said.push(format!("task {n}: {:?}", store.load(id(n)).await.unwrap()));
+    }
+    for scope in SCOPES {
+        for key in KEYS {
+            let row = store.load_by_key(scope, &key.parse().unwrap()).await.unwrap();
+            said.push(format!("key {scope} {key}: {row:?}"));
+        }
+    }
+    for (by, limit) in [(0, 9), (TIME_MAX / 2, 9), (TIME_MAX * 9, 3)] {
+        said.push(format!("due by {by}: {:?}", store.due(at(by), limit).await.unwrap()));
+    }
+    for (after, limit) in [(None, 9), (None, 2), (Some(id(2)), 9)] {
+        said.push(format!("open after {after:?}: {:?}", store.open_after(after, limit).await.unwrap()));
+    }
+    for query in queries() {
+        let found = store.list(query.clone()).await.unwrap();
+        said.push(format!("{query:?}: {found:?}"));
+    }
+    said.push(format!("{:?}", store.agents().await.unwrap()));
+    let counts = store.counts().await.unwrap();
+    said.push(format!("{} open, {:?}, {} keys", counts.open, counts.done, counts.keys));
+    said
+}
+
+async fn compare(batches: &[Vec<Wish>]) {
+    let (memory, sqlite) = (make::memory(), make::sqlite());
+    for batch in batches {
+        let mut commands = Vec::new();
+        for wish in batch {
+            commands.push(command(&*memory.store, wish).await);
+        }
+        let expected: Vec<Outcome> = memory.store.apply(commands.clone()).await.unwrap();
+        let outcomes = sqlite.store.apply(commands.clone()).await.unwrap();
+        assert_eq!(outcomes, expected, "outcomes of {commands:?}");
+        for (said, expected) in everything(&*sqlite.store).await.iter().zip(everything(&*memory.store).await) {
+            assert_eq!(*said, expected, "after {commands:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn sqlite_answers_as_memory_does(batches in prop::collection::vec(prop::collection::vec(wish(), 1..5), 1..14)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(compare(&batches));
+    }
+}

@@ -1,0 +1,9 @@
+//! Every store against one contract, SQLite against the memory store, SQLite under kill -9 and with bad files.
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+
+mod committer;
+mod contract;
+mod crash;
+mod differential;
+mod files;
+mod make;
