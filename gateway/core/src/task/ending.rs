@@ -1,7 +1,7 @@
 //! How attempts end, and what becomes of the task then: another try, a step down its fallback chain, or the end.
 
 use fastrand::Rng;
-use reach_schemas::{ErrorCode, Failure, FallbackStep, RawJson, Span};
+use reach_schemas::{CapabilityName, ErrorCode, Failure, FallbackStep, Protocol, RawJson, Span};
 
 use super::event::Trace;
 use super::phase::Phase;
@@ -27,8 +27,13 @@ enum Onward {
     Final(Phase),
 }
 
-/// The wait before the nth try, `n` counted from 1: none before the first retry of what did not begin, then 200 ms,
-/// doubled each time, with full jitter on the upper half.
+/// 200 ms, doubled each time, with full jitter on the upper half; `n` is counted from 1.
+fn doubled(n: u32, rng: &mut Rng) -> Span {
+    let base = 200_u64 << n.saturating_sub(1).min(7);
+    Span::from_ms(base / 2 + rng.u64(0..=base / 2))
+}
+
+/// The wait before a retry: none before the first retry of what did not begin.
 fn backoff(retries: u32, trace: Trace, hint: Option<Span>, rng: &mut Rng) -> Span {
     if let Some(hint) = hint {
         return hint;
@@ -36,8 +41,7 @@ fn backoff(retries: u32, trace: Trace, hint: Option<Span>, rng: &mut Rng) -> Spa
     if retries <= 1 && trace == Trace::NotStarted {
         return Span::ZERO;
     }
-    let base = 200_u64.saturating_mul(1 << retries.saturating_sub(1).min(7));
-    Span::from_ms(base / 2 + rng.u64(0..=base / 2))
+    doubled(retries, rng)
 }
 
 pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<Failure>) {
@@ -55,6 +59,8 @@ pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<F
 }
 
 pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) {
+    // Whoever takes an agent's work back cannot know whether a pull came first. Here it is known.
+    let trace = if trace == Trace::Unknown && is_parked(next) { Trace::NotStarted } else { trace };
     let ending = match (trace, failure.code) {
         (_, ErrorCode::Overloaded) => Ending::Neutral,
         (Trace::FailedForGood, code) if code != ErrorCode::InvalidResult => Ending::Answered,
@@ -64,10 +70,14 @@ pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &
     onward(next, failure, trace, rng);
 }
 
-pub(super) fn released(next: &mut Next<'_>) {
+/// One that is given back is sent on at once; one that everybody gives back waits longer each time.
+pub(super) fn released(next: &mut Next<'_>, rng: &mut Rng) {
     end_attempt(next, Ending::Neutral, None);
     next.state.tries_used = next.state.tries_used.saturating_sub(1);
-    again(next, Span::ZERO);
+    let in_row = next.state.attempts.iter().rev().take_while(|attempt| attempt.is_given_back()).count();
+    let again_in_row = u32::try_from(in_row).unwrap_or(u32::MAX).saturating_sub(1);
+    let after = if again_in_row == 0 { Span::ZERO } else { doubled(again_in_row, rng) };
+    again(next, after);
 }
 
 pub(super) fn poisoned(next: &mut Next<'_>, failure: Failure) {
@@ -102,13 +112,17 @@ pub(super) fn due(next: &mut Next<'_>, rng: &mut Rng) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether the live attempt lies there until its agent pulls it: nothing can have begun.
+fn is_parked(next: &Next<'_>) -> bool {
+    matches!(next.state.phase, Phase::Routed(_))
+        && next.state.attempts.last().is_some_and(|attempt| attempt.protocol == Protocol::Queue)
+}
+
 /// A live attempt gave no sign until its time was over.
 fn silent(next: &mut Next<'_>, rng: &mut Rng) {
-    let is_parked = matches!(next.state.phase, Phase::Routed(_))
-        && next.state.attempts.last().is_some_and(|attempt| attempt.protocol == reach_schemas::Protocol::Queue);
     let agent = next.state.attempts.last().map(|attempt| attempt.agent_id.to_string()).unwrap_or_default();
     let is_lease = next.state.phase.hold().is_some_and(|hold| hold.lease_until.is_some_and(|at| at <= next.now));
-    let (trace, failure) = if is_parked {
+    let (trace, failure) = if is_parked(next) {
         (Trace::NotStarted, Failure::new(ErrorCode::Timeout, format!("{agent} did not pull the task in time")))
     } else if is_lease {
         (Trace::Unknown, Failure::new(ErrorCode::AgentLost, format!("{agent} did not renew its lease on the task")))
@@ -133,6 +147,11 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
     }
     let Some(plan) = &next.state.plan else { return Onward::Final(Phase::DeadLettered(failure)) };
     let is_unknown = trace == Trace::Unknown && !plan.effect.is_repeatable();
+    if let (true, Some(attempt)) = (is_unknown, next.state.attempts.last())
+        && !next.state.unsure.contains(&attempt.capability)
+    {
+        next.state.unsure.push(attempt.capability.clone());
+    }
     let is_lateral = plan.lateral.unwrap_or(true) && !is_unknown;
     let tries_left = next.state.tries_used < next.task.birth.tries();
     let after = backoff(next.state.tries_used, trace, failure.retry_after, rng);
@@ -143,10 +162,6 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
     if next.now < next.state.deadline_at && fall_back(next) {
         return Onward::Fallback;
     }
-    if is_unknown {
-        let message = format!("{}; the write may or may not have happened, and was not sent again", failure.message);
-        return Onward::Final(Phase::DeadLettered(Failure { code: ErrorCode::OutcomeUnknown, message, ..failure }));
-    }
     if is_in_time || !tries_left {
         return Onward::Final(Phase::DeadLettered(failure));
     }
@@ -154,18 +169,50 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
     Onward::Final(Phase::Expired(failure))
 }
 
+/// However a task ends that nobody has answered: if a write of it may have happened, that is what there is to say. Any
+/// other word would let its caller send it again.
+pub(super) fn as_it_is_known(phase: Phase, unsure: &[CapabilityName]) -> Phase {
+    match phase {
+        Phase::Expired(failure) | Phase::DeadLettered(failure) if !unsure.is_empty() => {
+            let writes = unsure.iter().map(CapabilityName::as_str).collect::<Vec<_>>().join(", ");
+            let message =
+                format!("{}; the write {writes} may or may not have happened, and was not sent again", failure.message);
+            let code = ErrorCode::OutcomeUnknown;
+            Phase::DeadLettered(Failure { code, message, retry_after: None, ..failure })
+        }
+        Phase::Submitted { .. }
+        | Phase::Routed(_)
+        | Phase::Delivered(_)
+        | Phase::Accepted(_)
+        | Phase::Completed { .. }
+        | Phase::Failed(_)
+        | Phase::Cancelled
+        | Phase::Expired(_)
+        | Phase::DeadLettered(_) => phase,
+    }
+}
+
 fn again(next: &mut Next<'_>, after: Span) {
     next.state.phase = Phase::Submitted { not_before: next.now + after, offered: Vec::new() };
     next.effects.changed = true;
 }
 
-/// Takes the next step down the fallback chain, if there is one.
+/// Takes the next step down the fallback chain, if there is one. A step that would send a write again that may have
+/// happened is passed over.
 fn fall_back(next: &mut Next<'_>) -> bool {
+    let last = || next.state.attempts.last().map(|attempt| attempt.capability.clone());
+    let asked = next.state.target.capability.clone().or_else(last);
+    let unsure = &next.state.unsure;
+    let repeats = |step: &FallbackStep| match step {
+        FallbackStep::Capability(name) => unsure.contains(name),
+        FallbackStep::Agent(_) => asked.as_ref().is_some_and(|name| unsure.contains(name)),
+        FallbackStep::Static(_) | FallbackStep::Instruction(_) => false,
+    };
     let Some(plan) = &next.state.plan else { return false };
-    let Some(step) = plan.fallback.get(next.state.fallbacks_taken).cloned() else { return false };
-    let asked = next.state.attempts.last().map(|attempt| attempt.capability.clone());
-    let asked = asked.or_else(|| next.state.target.capability.clone());
-    next.state.fallbacks_taken += 1;
+    let mut left = plan.fallback.iter().enumerate().skip(next.state.fallbacks_taken);
+    let Some((at, step)) = left.find(|(_, step)| !repeats(step)) else { return false };
+    let step = step.clone();
+    next.state.fallbacks_taken = at + 1;
     if next.state.fallback_from.is_none() {
         next.state.fallback_from.clone_from(&asked);
     }

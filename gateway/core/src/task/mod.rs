@@ -1,6 +1,7 @@
 //! A task and its life. What never changes is in [`Birth`]; what does is in [`State`], and only
 //! [`step()`](step::step) makes a new one. Nothing here reads a clock or touches the world.
 
+mod claim;
 pub mod ending;
 pub mod event;
 pub mod phase;
@@ -89,6 +90,9 @@ pub struct State {
     pub fallbacks_taken: usize,
     /// The capability that was asked first, once a fallback has been taken.
     pub fallback_from: Option<CapabilityName>,
+    /// Writes that may or may not have happened since it was born or redriven. None of them is sent again.
+    #[serde(default)]
+    pub unsure: Vec<CapabilityName>,
     /// What was tried, oldest first; the last one may be live.
     pub attempts: Vec<Attempt>,
     /// What was decided, oldest first.
@@ -152,6 +156,13 @@ pub struct Attempt {
     pub failure: Option<Failure>,
 }
 
+impl Attempt {
+    /// Whether it ended without having failed, and not with the task: its agent gave it back.
+    fn is_given_back(&self) -> bool {
+        self.ended_at.is_some() && self.failure.is_none()
+    }
+}
+
 impl Task {
     /// A new task, waiting to be routed at once.
     #[must_use]
@@ -170,6 +181,7 @@ impl Task {
             plan: None,
             fallbacks_taken: 0,
             fallback_from: None,
+            unsure: Vec::new(),
             attempts: Vec::new(),
             decisions: Vec::new(),
             progress: None,
@@ -234,10 +246,10 @@ impl State {
         if self.phase.is_live() { self.attempts.last() } else { None }
     }
 
-    /// Who has been tried since the task was born or redriven and has not merely given it back.
+    /// Who has been tried since the task was born or redriven and has not merely given it back, newest first.
     pub fn tried(&self) -> impl Iterator<Item = &AgentId> {
-        let last = self.attempts.len().saturating_sub(self.tries_used as usize);
-        self.attempts[last..].iter().filter(|attempt| attempt.ended_at.is_some()).map(|attempt| &attempt.agent_id)
+        let counted = self.attempts.iter().rev().filter(|attempt| !attempt.is_given_back());
+        counted.take(self.tries_used as usize).filter(|attempt| attempt.ended_at.is_some()).map(|tried| &tried.agent_id)
     }
 
     /// Keeps a decision; of two refusals in a row only the newer one.

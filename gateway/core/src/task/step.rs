@@ -70,8 +70,8 @@ pub enum Refusal {
     /// Another agent has claimed it.
     #[error("another agent has claimed the task")]
     ClaimLost,
-    /// It was not offered to this agent.
-    #[error("the task was not offered to this agent")]
+    /// It was not offered to this agent, or its deadline has passed since.
+    #[error("the task was not offered to this agent, or no longer is")]
     NotOffered,
     /// It is so already; nothing is wrong.
     #[error("it is so already")]
@@ -117,7 +117,7 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
         }
         Event::Release { token } => {
             next.live(token)?;
-            ending::released(&mut next);
+            ending::released(&mut next, rng);
         }
         Event::Poison { token, failure } => {
             next.live(token)?;
@@ -167,12 +167,12 @@ impl Next<'_> {
     }
 
     /// The hold that a new sign of life gives.
-    fn run_until(&self) -> Timestamp {
+    pub(super) fn run_until(&self) -> Timestamp {
         let timeout = self.state.plan.as_ref().map_or(Span::ZERO, |plan| plan.attempt_timeout);
         (self.now + timeout).min(self.state.deadline_at)
     }
 
-    fn begin(&mut self, agent_id: AgentId, capability: CapabilityName, protocol: Protocol) {
+    pub(super) fn begin(&mut self, agent_id: AgentId, capability: CapabilityName, protocol: Protocol) {
         self.state.token = FencingToken(self.state.token.0 + 1);
         self.state.tries_used += 1;
         if self.state.attempts.len() >= ATTEMPTS_MAX {
@@ -193,18 +193,14 @@ impl Next<'_> {
         self.effects.changed = true;
     }
 
-    fn attempt(&mut self) -> Option<&mut Attempt> {
+    pub(super) fn attempt(&mut self) -> Option<&mut Attempt> {
         self.state.attempts.last_mut()
     }
 
     fn assign(&mut self, assignment: Assignment) -> Result<(), Refusal> {
         self.waiting()?;
-        let Assignment { agent_id, capability, protocol, mut plan } = assignment;
-        if let (1.., Some(first)) = (self.state.fallbacks_taken, &self.state.plan) {
-            // The chain belongs to the capability that was asked first; a fallback's own chain is not entered.
-            plan.fallback.clone_from(&first.fallback);
-        }
-        self.state.plan = Some(plan);
+        let Assignment { agent_id, capability, protocol, plan } = assignment;
+        self.lay_down(plan);
         self.begin(agent_id.clone(), capability.clone(), protocol);
         let run_until = match protocol {
             Protocol::Http | Protocol::Process => self.run_until(),
@@ -221,9 +217,17 @@ impl Next<'_> {
         Ok(())
     }
 
+    /// The chain belongs to the capability that was asked first; a fallback's own chain is not entered.
+    fn lay_down(&mut self, mut plan: Plan) {
+        if let (1.., Some(first)) = (self.state.fallbacks_taken, &self.state.plan) {
+            plan.fallback.clone_from(&first.fallback);
+        }
+        self.state.plan = Some(plan);
+    }
+
     fn offer(&mut self, to: Vec<Offered>, plan: Plan) -> Result<(), Refusal> {
         self.waiting()?;
-        self.state.plan = Some(plan);
+        self.lay_down(plan);
         self.effects.offer.clone_from(&to);
         self.state.phase = Phase::Submitted { not_before: self.now, offered: to };
         Ok(())
@@ -233,40 +237,6 @@ impl Next<'_> {
         self.waiting()?;
         self.state.phase = Phase::Submitted { not_before: until, offered: Vec::new() };
         Ok(())
-    }
-
-    fn claim(&mut self, agent_id: &AgentId, lease: Span) -> Result<(), Refusal> {
-        match &self.state.phase {
-            Phase::Submitted { offered, .. } => {
-                let capability = self.state.phase.offered_to(agent_id).cloned().ok_or(Refusal::NotOffered)?;
-                let others = offered.iter().map(|offer| offer.agent_id.clone()).filter(|other| other != agent_id);
-                self.effects.withdraw = others.collect();
-                self.begin(agent_id.clone(), capability, Protocol::Queue);
-            }
-            Phase::Routed(_) => self.claim_assigned(agent_id)?,
-            Phase::Delivered(_) | Phase::Accepted(_) => return Err(Refusal::ClaimLost),
-            Phase::Completed { .. }
-            | Phase::Failed(_)
-            | Phase::Cancelled
-            | Phase::Expired(_)
-            | Phase::DeadLettered(_) => return Err(self.wrong_phase()),
-        }
-        let (now, run_until) = (self.now, self.run_until());
-        if let Some(attempt) = self.attempt() {
-            attempt.delivered_at = Some(now);
-        }
-        let lease_until = Some((now + lease).min(self.state.deadline_at));
-        self.state.phase = Phase::Delivered(Hold { run_until, lease_until, lease_for: Some(lease) });
-        self.effects.changed = true;
-        Ok(())
-    }
-
-    /// A task that was routed to a pulling agent keeps its attempt when that agent pulls it.
-    fn claim_assigned(&self, agent_id: &AgentId) -> Result<(), Refusal> {
-        match self.state.attempts.last() {
-            Some(attempt) if attempt.protocol == Protocol::Queue && &attempt.agent_id == agent_id => Ok(()),
-            Some(_) | None => Err(Refusal::ClaimLost),
-        }
     }
 
     fn delivered(&mut self, token: FencingToken) -> Result<(), Refusal> {
@@ -386,6 +356,7 @@ impl Next<'_> {
         self.state.target = fresh.target;
         (self.state.tries_used, self.state.fallbacks_taken) = (0, 0);
         (self.state.fallback_from, self.state.progress, self.state.finished_at) = (None, None, None);
+        self.state.unsure.clear();
         self.state.deadline_at = deadline_at;
         self.effects.changed = true;
         Ok(())
@@ -393,7 +364,7 @@ impl Next<'_> {
 
     /// Makes the task final.
     pub(super) fn finish(&mut self, phase: Phase) {
-        self.state.phase = phase;
+        self.state.phase = ending::as_it_is_known(phase, &self.state.unsure);
         self.state.finished_at = Some(self.now);
         self.effects.changed = true;
     }

@@ -1,0 +1,11 @@
+//! What happens to a task, as stories: events in, phases and effects out.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap in a story is a failed test, with its line")]
+
+mod attempts;
+mod chances;
+mod endings;
+mod player;
+#[path = "../script/mod.rs"]
+mod script;
+mod unknown;
