@@ -78,12 +78,14 @@ impl Fleet {
         let Some((node, offer)) = best.and_then(|number| self.offer(number)) else {
             return Err(self.unroutable(ask, sifted, now));
         };
-        let plan = self.plan(ask, node, offer);
-        let to = weighed
-            .iter()
-            .filter_map(|weighed| self.offer(weighed.fit.number))
-            .map(|(node, offer)| Offered { agent_id: node.card.agent_id.clone(), capability: offer.name.clone() });
-        let to = to.collect();
+        let offers = || weighed.iter().filter_map(|weighed| self.offer(weighed.fit.number));
+        let mut plan = self.plan(ask, node, offer);
+        // Whoever claims it, the claim must not make a write out of what the plan says may be repeated.
+        let effects = offers().map(|(node, offer)| node.capability(offer).effect);
+        plan.effect = effects.fold(plan.effect, Ord::max);
+        let to = offers()
+            .map(|(node, offer)| Offered { agent_id: node.card.agent_id.clone(), capability: offer.name.clone() })
+            .collect();
         let decision = self.decision(ask, &sifted, &weighed, best, &[], now);
         Ok(Offering { to, plan, decision })
     }
