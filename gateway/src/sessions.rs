@@ -59,7 +59,7 @@ struct Session {
 pub struct Handle {
     id: SessionId,
     sessions: Arc<Sessions>,
-    on_close: Option<Box<dyn FnOnce(Vec<AgentId>) + Send>>,
+    on_close: Option<Box<dyn FnOnce(Vec<AgentId>) + Send + Sync>>,
 }
 
 /// Something that can be sent on one connection from anywhere.
@@ -90,7 +90,7 @@ impl Sessions {
     /// Opens a session. The transport sends what comes out of the receiver; `on_close` hears which agents were bound.
     pub fn open(
         self: &Arc<Self>,
-        on_close: impl FnOnce(Vec<AgentId>) + Send + 'static,
+        on_close: impl FnOnce(Vec<AgentId>) + Send + Sync + 'static,
     ) -> (Handle, mpsc::Receiver<String>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (outgoing, receiver) = mpsc::channel(OUTGOING_MAX);

@@ -67,6 +67,12 @@ macro_rules! codes {
                 match self { $( Self::$variant => $http, )* }
             }
 
+            /// The page of the documentation, in Markdown.
+            #[must_use]
+            pub const fn page(self) -> &'static str {
+                match self { $( Self::$variant => include_str!(concat!("../errors/", $name, ".md")), )* }
+            }
+
             /// Who has to change something.
             #[must_use]
             pub const fn fault(self) -> Fault {

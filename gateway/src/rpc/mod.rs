@@ -37,3 +37,4 @@ pub use flaw::Flaw;
 pub use jsonrpsee_types::ErrorObjectOwned;
 pub use limits::{Limits, StrayResponses};
 pub use params::decode_params;
+pub use write::refused;

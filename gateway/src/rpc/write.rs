@@ -1,6 +1,7 @@
 //! Answers as text, put together from raw pieces: an id and a result leave as they came.
 
 use bytes::Bytes;
+use jsonrpsee_types::ErrorObjectOwned;
 
 use super::dispatch::Outcome;
 use super::envelope::Id;
@@ -48,6 +49,12 @@ impl Answer<'_> {
         }
         out.push(b'}');
     }
+}
+
+/// The answer to a frame that could not be read, in a transport that knows why: its id is `null`.
+#[must_use]
+pub fn refused(error: ErrorObjectOwned) -> Bytes {
+    Answer { id: Id::NULL, outcome: Err(error) }.into_bytes()
 }
 
 /// The answers of a batch, of which there must be one or more, in the given order.

@@ -1,0 +1,58 @@
+//! What is behind the port: which path leads to which dialect.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::{get, post};
+use reach_schemas::{ErrorCode, Failure};
+use tokio_util::task::TaskTracker;
+
+use super::drain::Drain;
+use super::{HttpSettings, http, ws};
+use crate::gateway::Gateway;
+use crate::rest::Problem;
+use crate::rpc::methods::Context;
+
+/// What the handlers share.
+pub(super) struct App {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) settings: HttpSettings,
+    pub(super) drain: Drain,
+    pub(super) connections: TaskTracker,
+}
+
+impl App {
+    /// The context of calls over which the gateway cannot speak first.
+    pub(super) fn context(&self) -> Context {
+        Context { gateway: Arc::clone(&self.gateway), connection: None }
+    }
+}
+
+/// Every path of the port.
+pub(super) fn router(app: &Arc<App>) -> Router {
+    let (rpc, socket) = (Arc::clone(app), Arc::clone(app));
+    Router::new()
+        .route("/rpc", post(move |request: Request| http::post(Arc::clone(&rpc), request)))
+        .route("/rpc/ws", get(move |request: Request| ws::get(Arc::clone(&socket), request)))
+        .fallback(async |request: Request| problem(no_route(&request)))
+        .method_not_allowed_fallback(async |request: Request| problem(no_method(&request)))
+}
+
+fn no_route(request: &Request) -> Problem {
+    let message = format!("there is no {}; GET /openapi.json describes every route", request.uri().path());
+    Failure::new(ErrorCode::MethodNotFound, message).into()
+}
+
+/// The router adds the header that names the methods there are.
+fn no_method(request: &Request) -> Problem {
+    let message = format!("{} does not take {}; see the Allow header", request.uri().path(), request.method());
+    Problem::from(Failure::new(ErrorCode::MethodNotFound, message)).with_status(::http::StatusCode::METHOD_NOT_ALLOWED)
+}
+
+/// A problem as a response.
+pub(super) fn problem(problem: Problem) -> Response {
+    problem.into_response().map(Body::from)
+}

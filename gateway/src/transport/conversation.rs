@@ -1,0 +1,199 @@
+//! What WebSocket and stdio have in common: a peer with whom both sides ask and answer, over one stream of texts in
+//! and one out. Frames are begun in the order in which they come, and end in any; a slow one holds nobody up.
+
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+use bytes::Bytes;
+use jsonrpsee_types::ErrorObjectOwned;
+use reach_schemas::{ErrorCode, Failure, RawJson, Span};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::drain::{Drain, run, shutting_down};
+use super::finish::WITHOUT_CALLER;
+use crate::gateway::Gateway;
+use crate::rpc::methods::{Connection, Context};
+use crate::rpc::{Frame, Limits, StrayResponses, answer_frame, error_of};
+use crate::sessions::Handle;
+
+/// How many frames of one peer may be worked on at once: each takes a seat, and a long one takes more.
+const SEATS: u32 = 1024;
+/// A frame takes one more seat for each of these bytes.
+const SEAT_BYTES: usize = 16 * 1024;
+/// How many answers may wait to be sent while more frames are taken in.
+const ANSWERS_MAX: usize = 64;
+
+/// A text for the peer. The seat of its frame is free when it is dropped.
+pub(super) struct Text {
+    pub(super) text: Bytes,
+    _seat: Option<OwnedSemaphorePermit>,
+}
+
+/// The side of a conversation that hears. Dropping it ends the session; what was begun has a moment to finish.
+pub(super) struct Conversation {
+    context: Context,
+    handle: Arc<Handle>,
+    drain: Drain,
+    seats: Arc<Semaphore>,
+    answers: mpsc::Sender<Text>,
+    gone: CancellationToken,
+    _gone_when_dropped: DropGuard,
+}
+
+/// The side of a conversation that speaks.
+pub(super) struct Outgoing {
+    answers: mpsc::Receiver<Text>,
+    pushes: mpsc::Receiver<String>,
+}
+
+impl Conversation {
+    /// Opens a session with a peer. None: it was closed at once.
+    pub(super) fn open(gateway: &Arc<Gateway>, drain: &Drain) -> Option<(Self, Outgoing)> {
+        let at_close = Arc::clone(gateway);
+        let (handle, pushes) = gateway.sessions().open(move |agents| at_close.disconnected(&agents));
+        let connection = Connection { session: handle.id(), sender: handle.sender()? };
+        let (answers, receiver) = mpsc::channel(ANSWERS_MAX);
+        let gone = CancellationToken::new();
+        let conversation = Self {
+            context: Context { gateway: Arc::clone(gateway), connection: Some(connection) },
+            handle: Arc::new(handle),
+            drain: drain.clone(),
+            seats: Arc::new(Semaphore::new(SEATS as usize)),
+            answers,
+            _gone_when_dropped: gone.clone().drop_guard(),
+            gone,
+        };
+        Some((conversation, Outgoing { answers: receiver, pushes }))
+    }
+
+    /// Begins what a frame asks for. It waits only while the peer does not take its answers.
+    pub(super) async fn hear(&self, frame: Bytes) {
+        let (seat, refusal) = match self.seat(frame.len()) {
+            Ok(seat) => (Some(seat), None),
+            Err(failure) => (None, Some(error_of(failure, None))),
+        };
+        let asked = Asked {
+            context: self.context.clone(),
+            handle: Arc::downgrade(&self.handle),
+            overdue: self.drain.overdue.clone(),
+            refusal,
+        };
+        let mut answer = Box::pin(asked.answer(frame));
+        // The first step is taken here: it keeps frames in order, and most are done by it.
+        match std::future::poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
+            Poll::Ready(text) => send(&self.answers, text, seat).await,
+            Poll::Pending => self.go_on(answer, seat),
+        }
+    }
+
+    /// Says something that answers no frame.
+    pub(super) async fn say(&self, text: Bytes) {
+        send(&self.answers, Some(text), None).await;
+    }
+
+    fn seat(&self, frame_len: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        if self.drain.stop.is_cancelled() {
+            return Err(shutting_down());
+        }
+        let wanted = u32::try_from(1 + frame_len / SEAT_BYTES).unwrap_or(SEATS).min(SEATS);
+        Arc::clone(&self.seats).try_acquire_many_owned(wanted).map_err(|_| {
+            let message = "too much is in flight on this connection; wait for answers before you send more";
+            Failure { retry_after: Some(Span::from_secs(1)), ..Failure::new(ErrorCode::Overloaded, message) }
+        })
+    }
+
+    fn go_on(
+        &self,
+        answer: Pin<Box<impl Future<Output = Option<Bytes>> + Send + 'static>>,
+        seat: Option<OwnedSemaphorePermit>,
+    ) {
+        let (answers, gone) = (self.answers.clone(), self.gone.clone());
+        tokio::spawn(async move {
+            let is_over = async {
+                gone.cancelled().await;
+                tokio::time::sleep(WITHOUT_CALLER).await;
+            };
+            tokio::select! {
+                text = answer => send(&answers, text, seat).await,
+                () = is_over => {}
+            }
+        });
+    }
+
+    /// Waits until everything that was begun is done, and its answers are sent.
+    pub(super) async fn is_idle(&self) {
+        // The semaphore is never closed.
+        let _ = self.seats.acquire_many(SEATS).await;
+    }
+
+    /// Waits until the gateway stops and everything that was begun is done.
+    pub(super) async fn is_drained(&self) {
+        self.drain.stop.cancelled().await;
+        self.is_idle().await;
+    }
+}
+
+async fn send(answers: &mpsc::Sender<Text>, text: Option<Bytes>, seat: Option<OwnedSemaphorePermit>) {
+    if let Some(text) = text {
+        // The peer is gone if nobody takes it.
+        let _ = answers.send(Text { text, _seat: seat }).await;
+    }
+}
+
+/// What one frame is answered with.
+struct Asked {
+    context: Context,
+    handle: Weak<Handle>,
+    overdue: CancellationToken,
+    refusal: Option<ErrorObjectOwned>,
+}
+
+impl Asked {
+    async fn answer(self, text: Bytes) -> Option<Bytes> {
+        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let mut frame = Frame::parse(&text, &limits);
+        for response in frame.take_responses() {
+            let reply = match response.outcome {
+                Ok(result) => Ok(RawJson::from(result.to_owned())),
+                Err(error) => Err(RawJson::from(error.to_owned())),
+            };
+            if !self.handle.upgrade().is_some_and(|handle| handle.answered(response.id.get(), reply)) {
+                tracing::debug!(id = response.id.get(), "an answer came that nobody waits for");
+            }
+        }
+        let handler = async |call| match &self.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => run(&self.context, &self.overdue, call).await,
+        };
+        answer_frame(frame, &limits, handler).await
+    }
+}
+
+impl Outgoing {
+    /// The next text to send. It waits for ever when nobody can send any more.
+    pub(super) async fn next(&mut self) -> Text {
+        tokio::select! {
+            Some(answer) = self.answers.recv() => answer,
+            Some(push) = self.pushes.recv() => of_push(push),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// The next text to send, if there is one already.
+    pub(super) fn try_next(&mut self) -> Option<Text> {
+        self.answers.try_recv().ok().or_else(|| self.pushes.try_recv().ok().map(of_push))
+    }
+}
+
+/// Caller's JSON in a push may hold line breaks; a blank means the same there, and does not end a line of stdio.
+fn of_push(push: String) -> Text {
+    let mut text = push.into_bytes();
+    for byte in &mut text {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    Text { text: text.into(), _seat: None }
+}

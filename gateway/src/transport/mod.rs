@@ -1,0 +1,62 @@
+//! Moves bytes: HTTP and WebSocket on one port, and standard input and output. Each transport bounds what it takes in,
+//! gives the text to a dialect (`rpc`, `rest`), and drains when it is told to stop. It decides nothing about a call.
+
+mod app;
+mod body;
+mod connection;
+mod conversation;
+mod drain;
+mod finish;
+mod guard;
+mod http;
+mod listen;
+mod port;
+mod stdio;
+mod ws;
+
+use std::time::Duration;
+
+pub use listen::serve;
+pub use stdio::serve_stdio;
+
+/// The largest body, WebSocket message or line that is taken unless another is set, in bytes.
+pub const TEXT_MAX: usize = 4 * 1024 * 1024;
+
+/// What may be set about the port.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// The largest body and the largest WebSocket message, in bytes.
+    pub body_max: usize,
+    /// How many connections may be open at once. One more is answered `overloaded` and closed.
+    pub connections_max: usize,
+    /// How long a new connection may take until its first request is read up to its body.
+    pub first_request_timeout: Duration,
+    /// How long the head of any later request may take, counted from the end of the one before: an idle connection
+    /// is closed after it.
+    pub idle_timeout: Duration,
+    /// How long a body may take.
+    pub body_timeout: Duration,
+    /// How long calls in flight may go on once the gateway stops; then they are answered `shutting_down`.
+    pub drain_timeout: Duration,
+    /// Names by which the port may be called. Where it listens on loopback only, the names of loopback are allowed
+    /// beside these and all others are refused; elsewhere an empty list allows every name.
+    pub allowed_hosts: Vec<String>,
+    /// Origins, such as `https://console.example.com`, whose web pages may call, beside those of loopback and of the
+    /// host that is called.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            body_max: TEXT_MAX,
+            connections_max: 4096,
+            first_request_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}

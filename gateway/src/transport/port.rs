@@ -1,0 +1,53 @@
+//! The port as its connections see it: who may call, and what answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use hyper_util::rt::TokioExecutor;
+use hyper_util::server::conn::auto::Builder;
+use reach_schemas::{ErrorCode, Failure};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+
+use super::app::{App, problem, router};
+use super::drain::Drain;
+use super::guard::Guard;
+use super::{HttpSettings, connection};
+use crate::gateway::Gateway;
+
+/// What all connections share.
+pub(super) struct Port {
+    pub(super) app: Arc<App>,
+    pub(super) builder: Builder<TokioExecutor>,
+    guard: Guard,
+    router: Router,
+}
+
+impl Port {
+    pub(super) fn new(
+        gateway: Arc<Gateway>,
+        listens_on: SocketAddr,
+        settings: HttpSettings,
+        stop: CancellationToken,
+    ) -> Self {
+        let (guard, builder) = (Guard::new(listens_on.ip(), &settings), connection::builder(&settings));
+        let app = Arc::new(App { gateway, settings, drain: Drain::new(stop), connections: TaskTracker::new() });
+        Self { router: router(&app), app, builder, guard }
+    }
+
+    /// Answers one request.
+    pub(super) fn answer(&self, request: Request) -> impl Future<Output = Response> + Send + use<> {
+        let refusal = self.guard.refusal(request.uri(), request.headers());
+        let mut router = self.router.clone();
+        async move {
+            match refusal {
+                Some(why) => problem(Failure::new(ErrorCode::Forbidden, why).into()),
+                None => router.call(request).await.unwrap_or_else(|never| match never {}),
+            }
+        }
+    }
+}
