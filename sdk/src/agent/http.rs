@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reach_schemas::call::Working;
-use reach_schemas::{Delivery, ErrorCode, RawJson};
+use reach_schemas::{Delivery, ErrorCode, FencingToken, RawJson};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::attempts::Reporting;
+use super::attempts::{Key, Reporting};
 use super::outcome::Outcome;
 use super::socket::read;
 use super::worker::{Taken, Worker};
@@ -32,12 +31,8 @@ impl HttpAnswer {
     }
 
     fn refused(refusal: &Refusal) -> Self {
-        // An agent's refusal means that nothing has begun, and 429 that there was only no room.
-        let status = match (refusal.code == ErrorCode::AgentRefused, refusal.retry_after) {
-            (true, Some(_)) => 429,
-            (true, None) => 503,
-            (false, _) => refusal.code.http_status(),
-        };
+        // 503 means that nothing has begun, as 429 does.
+        let status = if refusal.code == ErrorCode::AgentRefused { 503 } else { refusal.code.http_status() };
         let body = serde_json::json!({
             "code": refusal.code.name(), "detail": refusal.message, "status": status, "started": false,
         });
@@ -46,7 +41,7 @@ impl HttpAnswer {
     }
 }
 
-/// Answers a request: `POST /` with a delivery, `POST /stop` with an attempt to stop, `GET /healthz`.
+/// Answers a request: `POST /` with a delivery, `DELETE /{task_id}?token=N` to stop an attempt, `GET /healthz`.
 ///
 /// A result that comes within `answer_within` is the answer (200). Otherwise the answer is 202, and the result is
 /// reported when it is there. A failure is always reported: an HTTP status cannot say whether another try is safe.
@@ -54,24 +49,35 @@ pub(super) async fn answer(
     worker: &Arc<Worker>,
     answer_within: Duration,
     method: &str,
-    path: &str,
+    target: &str,
     body: &[u8],
 ) -> HttpAnswer {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
     match (method, path) {
         ("GET", "/healthz") => HttpAnswer::json(200, &worker.health.report(0)),
         ("POST", "/") => match parse(body) {
             Ok(delivery) => deliver(worker, answer_within, delivery).await,
             Err(refusal) => HttpAnswer::refused(&refusal),
         },
-        ("POST", "/stop") => match parse::<Working>(body) {
-            Ok(working) => {
-                worker.attempts.stop((working.task_id, working.token));
+        ("DELETE", path) => match attempt_in(path, query) {
+            Some(key) => {
+                worker.attempts.stop(key);
                 HttpAnswer::json(200, &serde_json::json!({}))
             }
-            Err(refusal) => HttpAnswer::refused(&refusal),
+            None => {
+                let message = format!("no attempt is named by {target}; write /{{task_id}}?token=N");
+                HttpAnswer::refused(&Refusal::new(ErrorCode::InvalidParams, message))
+            }
         },
         _ => HttpAnswer::refused(&Refusal::new(ErrorCode::MethodNotFound, format!("no {method} {path} here"))),
     }
+}
+
+/// The attempt that a path and a query name.
+fn attempt_in(path: &str, query: &str) -> Option<Key> {
+    let task_id = path.strip_prefix('/')?.parse().ok()?;
+    let token = query.split('&').find_map(|pair| pair.strip_prefix("token="))?.parse().ok()?;
+    Some((task_id, FencingToken(token)))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {

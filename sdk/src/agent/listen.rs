@@ -84,8 +84,9 @@ async fn respond(
     answer_within: Duration,
 ) -> std::result::Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let answer = match Limited::new(body, BODY_MAX).collect().await {
-        Ok(body) => answer(&worker, answer_within, parts.method.as_str(), parts.uri.path(), &body.to_bytes()).await,
+        Ok(body) => answer(&worker, answer_within, parts.method.as_str(), target, &body.to_bytes()).await,
         Err(_) => HttpAnswer { status: 413, body: r#"{"code":"too_large"}"#.to_owned(), retry_after: None },
     };
     let mut response = Response::new(Full::from(answer.body));

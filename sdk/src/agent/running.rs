@@ -93,9 +93,10 @@ impl AgentHandle {
     }
 
     /// Answers an HTTP request to the agent, for those who have a server of their own: `POST /` with a delivery,
-    /// `POST /stop` with an attempt to stop, `GET /healthz`; paths are relative to the address in the card.
-    pub async fn answer_http(&self, method: &str, path: &str, body: &[u8]) -> HttpAnswer {
-        http::answer(&self.worker, self.answer_within, method, path, body).await
+    /// `DELETE /{task_id}?token=N` to stop an attempt, `GET /healthz`. `target` is the path with its query, relative to
+    /// the address in the card; the gateway asks for `/healthz` at the root of that address's host.
+    pub async fn answer_http(&self, method: &str, target: &str, body: &[u8]) -> HttpAnswer {
+        http::answer(&self.worker, self.answer_within, method, target, body).await
     }
 
     /// Waits until the agent can serve no more, because the gateway will not have it. While the gateway is merely away,

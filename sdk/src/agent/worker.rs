@@ -56,7 +56,7 @@ impl Worker {
         let refuse = |code, message: String| Refusal { task_id: Some(delivery.task_id), ..Refusal::new(code, message) };
         let me = &self.card.agent_id;
         if &delivery.agent_id != me {
-            return Err(refuse(ErrorCode::AgentNotFound, format!("this is {me}, not {}", delivery.agent_id)));
+            return Err(refuse(ErrorCode::AgentRefused, format!("this is {me}, not {}", delivery.agent_id)));
         }
         if !self.handlers.contains_key(&delivery.capability) {
             return Err(refuse(ErrorCode::AgentRefused, format!("{me} does not offer {}", delivery.capability)));
@@ -69,7 +69,7 @@ impl Worker {
             Admission::Running => Ok(Taken::Running),
             Admission::Ended(outcome) => Ok(Taken::Ended(outcome)),
             Admission::Full => {
-                let refusal = refuse(ErrorCode::AgentRefused, format!("{me} is full"));
+                let refusal = refuse(ErrorCode::Overloaded, format!("{me} is full"));
                 Err(Refusal { retry_after: Some(Duration::from_secs(1)), ..refusal })
             }
             Admission::Stale => {

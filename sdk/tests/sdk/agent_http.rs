@@ -129,7 +129,11 @@ async fn work_is_stopped_by_a_request() {
     };
     let (_agent, url) = start(&gateway, handler, Duration::ZERO).await;
     assert_eq!(post(&url, &delivery(TASK, 1, &json!(null))).await.0, 202);
-    assert_eq!(post(&format!("{url}stop"), &json!({ "task_id": TASK, "token": 1 })).await.0, 200);
+    for token in [2, 1] {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let stopped = client.delete(format!("{url}{TASK}?x=1&token={token}")).send().await.unwrap();
+        assert_eq!(stopped.status().as_u16(), 200);
+    }
     soon(stopped.notified()).await;
 }
 

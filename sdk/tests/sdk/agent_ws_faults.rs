@@ -1,7 +1,8 @@
 //! An agent on a WebSocket when things go wrong: lost connections, a gateway that forgets or refuses it.
 
-use agent_reach_sdk::{Agent, Error, ErrorCode, Span, capability, card};
+use agent_reach_sdk::{Agent, Context, Error, ErrorCode, Span, Task, capability, card};
 use serde_json::json;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::agent_ws::{CALM, OTHER, deliver, echo, start};
 use crate::soon;
@@ -47,6 +48,37 @@ async fn a_result_that_is_never_taken_ends_as_a_failure_and_not_in_silence() {
     peer.refuse(&complete, error(ErrorCode::TooLarge, None)).await;
     let fail = peer.expect("task/fail").await;
     assert_eq!(fail["params"]["retryable"], false);
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_for_the_gateway_ends_as_a_failure_and_not_in_an_endless_loop() {
+    let gateway = WsGateway::start().await;
+    let handler = |_: Task, _: Context| async { Ok("x".repeat(100_000)) };
+    let (_agent, mut peer) = start(&gateway, handler, CALM).await;
+    deliver(&mut peer, TASK, 1).await;
+    peer.expect("task/complete").await;
+    peer.close(CloseCode::Size).await;
+    let mut peer = gateway.accept().await;
+    peer.welcome().await;
+    let fail = peer.expect("task/fail").await;
+    assert!(fail["params"]["message"].as_str().unwrap().contains("as the test says"), "{fail}");
+}
+
+#[tokio::test]
+async fn an_agent_that_is_full_says_so() {
+    let gateway = WsGateway::start().await;
+    let handler = |_: Task, context: Context| async move {
+        context.cancelled().await;
+        Ok(())
+    };
+    let (_agent, mut peer) = start(&gateway, handler, CALM).await;
+    for n in 0..16 {
+        deliver(&mut peer, &format!("01890a5d-ac96-774b-bcce-b302099a80{n:02}"), 1).await;
+    }
+    peer.request("task/deliver", delivery(TASK, 1, &json!(null))).await;
+    let refusal = peer.read().await;
+    assert_eq!(refusal["error"]["data"]["code"], "overloaded");
+    assert_eq!(refusal["error"]["data"]["retry_after"], "1s");
 }
 
 #[tokio::test]
@@ -114,7 +146,7 @@ async fn bad_work_is_refused_with_a_reason() {
     let mut unknown = delivery(TASK, 1, &json!(null));
     unknown["capability"] = json!("fly");
     for (params, code) in
-        [(stranger, "agent_not_found"), (unknown, "agent_refused"), (json!({ "task_id": 1 }), "invalid_params")]
+        [(stranger, "agent_refused"), (unknown, "agent_refused"), (json!({ "task_id": 1 }), "invalid_params")]
     {
         peer.request("task/deliver", params).await;
         assert_eq!(peer.read().await["error"]["data"]["code"], code);

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::{WebSocketStream, accept_async};
 
 use crate::soon;
@@ -74,6 +76,11 @@ impl Peer {
 
     pub(crate) async fn write(&mut self, message: Value) {
         self.socket.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// Closes the connection with a reason.
+    pub(crate) async fn close(&mut self, code: CloseCode) {
+        self.socket.close(Some(CloseFrame { code, reason: "as the test says".into() })).await.unwrap();
     }
 
     pub(crate) async fn answer(&mut self, call: &Value, result: Value) {

@@ -4,11 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use reach_schemas::RawJson;
+use reach_schemas::{ErrorCode, RawJson};
 use tokio::sync::{Notify, oneshot};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result};
 use crate::transport::{Call, rpc};
 
 /// How many messages may wait to be written; a call beyond that is refused.
@@ -194,6 +194,17 @@ impl Board {
                 let lost = Error::maybe_sent("the connection was lost before the answer came");
                 let _given_up = pending.answer.send(Err(lost));
             }
+        }
+    }
+
+    /// The other side closed because a message was too large: the largest of those that it has not answered fails.
+    pub(super) fn too_large(&self, reason: &str) {
+        let mut inner = self.lock();
+        let sent = inner.pending.iter().filter(|(_, pending)| pending.is_sent);
+        let largest = sent.max_by_key(|(_, pending)| pending.text.len()).map(|(&id, _)| id);
+        if let Some(pending) = largest.and_then(|id| inner.pending.remove(&id)) {
+            let message = format!("the gateway does not take a message of {} bytes: {reason}", pending.text.len());
+            let _given_up = pending.answer.send(Err(Refusal::new(ErrorCode::TooLarge, message).into()));
         }
     }
 

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
@@ -110,8 +111,9 @@ async fn read(
         };
         let text = match &message {
             Message::Text(text) => text.as_str(),
-            Message::Close(_) => return End::Lost(Error::maybe_sent("the gateway closed the connection")),
-            Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+            Message::Binary(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),
+            Message::Close(close) => return closed(board, close.as_ref()),
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
         };
         let frame = match rpc::Frame::read(text) {
             Ok(frame) => frame,
@@ -122,6 +124,14 @@ async fn read(
         };
         take(frame, board, connection, events).await;
     }
+}
+
+fn closed(board: &Board, close: Option<&CloseFrame>) -> End {
+    let reason = close.map_or("", |close| close.reason.as_str());
+    if close.is_some_and(|close| close.code == CloseCode::Size) {
+        board.too_large(reason);
+    }
+    End::Lost(Error::maybe_sent(format!("the gateway closed the connection: {reason}")))
 }
 
 async fn take(frame: rpc::Frame<'_>, board: &Board, connection: u64, events: Option<&mpsc::Sender<Event>>) {
