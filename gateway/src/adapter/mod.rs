@@ -1,6 +1,8 @@
 //! How agents are reached: one small trait, one implementation a protocol. An adapter moves one delivery, one
 //! cancellation or one probe, and decides nothing: whether to try again is the core's affair.
 
+pub mod http;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -76,4 +78,14 @@ pub type Adapters = BTreeMap<Protocol, Arc<dyn Adapter>>;
 #[must_use]
 pub fn not_started(failure: Failure) -> Delivered {
     Delivered::Failed { failure, trace: Trace::NotStarted }
+}
+
+/// How much of what an agent says of its failure is passed on, in bytes.
+const EXCERPT_MAX: usize = 2048;
+
+/// The beginning of what an agent says, as much as a failure's message may quote.
+fn excerpt(text: &str) -> String {
+    let text = text.trim();
+    let end = text.floor_char_boundary(EXCERPT_MAX);
+    text[..end].to_owned()
 }

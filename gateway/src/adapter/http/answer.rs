@@ -1,0 +1,194 @@
+//! What an agent's answer over HTTP means. The status alone decides; the body of a refusal is only quoted, but for
+//! `"started": false`, by which an agent promises that it did not begin.
+
+use std::time::UNIX_EPOCH;
+
+use bytes::Bytes;
+use http::header::{LOCATION, RETRY_AFTER};
+use http::{HeaderMap, StatusCode};
+use reach_core::task::event::Trace;
+use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Span, Timestamp};
+use serde_json::Value;
+
+use super::client::{Answered, BODY_MAX, Body, Silence};
+use crate::adapter::{Delivered, HealthReport, excerpt, not_started};
+
+/// How large a refusal's body may be to be read for its members.
+const PROBLEM_MAX: usize = 64 * 1024;
+
+/// What an answer to a delivery means. `now` is for a `Retry-After` that is a date.
+pub(super) fn delivered(answered: Answered, effect: Effect, now: Timestamp) -> Delivered {
+    let Answered { status, headers, body } = answered;
+    match status {
+        StatusCode::ACCEPTED => Delivered::Accepted,
+        StatusCode::NO_CONTENT => done(b"null"),
+        status if status.is_success() => result(body),
+        status => refused(status, &headers, &Problem::read(body), effect, now),
+    }
+}
+
+fn result(body: Body) -> Delivered {
+    match body {
+        Body::Whole(bytes) if bytes.trim_ascii().is_empty() => done(b"null"),
+        Body::Whole(bytes) => done(&bytes),
+        Body::TooLarge => {
+            let message =
+                format!("the agent's result is larger than {BODY_MAX} bytes; have it store the rest elsewhere");
+            for_good(ErrorCode::InvalidResult, message)
+        }
+        Body::Cut(why) => lost(&why),
+    }
+}
+
+fn done(text: &[u8]) -> Delivered {
+    match serde_json::from_slice::<RawJson>(text) {
+        Ok(result) => Delivered::Done(result),
+        Err(error) => for_good(ErrorCode::InvalidResult, format!("the agent's result is not JSON: {error}")),
+    }
+}
+
+fn for_good(code: ErrorCode, message: String) -> Delivered {
+    Delivered::Failed { failure: Failure::new(code, message), trace: Trace::FailedForGood }
+}
+
+fn lost(why: &str) -> Delivered {
+    let message = format!("the connection was lost after the work may have reached the agent: {why}");
+    Delivered::Failed { failure: Failure::new(ErrorCode::AgentLost, message), trace: Trace::Unknown }
+}
+
+fn refused(status: StatusCode, headers: &HeaderMap, problem: &Problem, effect: Effect, now: Timestamp) -> Delivered {
+    let mut failure = Failure::new(ErrorCode::AgentFailed, problem.message(status, headers));
+    failure.data.clone_from(&problem.data);
+    failure.retry_after = retry_after(headers, now);
+    let trace = match status {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            // Full, unless it says by the name of the code that it merely does not want to.
+            let is_refusal = problem.code == Some(ErrorCode::AgentRefused);
+            failure.code = if is_refusal { ErrorCode::AgentRefused } else { ErrorCode::Overloaded };
+            Trace::NotStarted
+        }
+        // Both say that the request was not taken up: it came too slowly, or too early.
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => Trace::NotStarted,
+        status if !status.is_server_error() => Trace::FailedForGood,
+        _ if problem.is_not_started => Trace::NotStarted,
+        _ if effect.is_repeatable() => Trace::FailedRetryable,
+        // A 5xx does not prove that nothing happened.
+        _ => Trace::Unknown,
+    };
+    Delivered::Failed { failure, trace }
+}
+
+/// What no answer to a delivery means. `place` is where it was sent.
+pub(super) fn silent(silence: Silence, place: &str) -> Delivered {
+    match silence {
+        Silence::NeverSent(why) => {
+            let message = format!("{place} cannot be reached: {why}; see that the agent runs and its address is right");
+            not_started(Failure::new(ErrorCode::Unreachable, message))
+        }
+        Silence::Lost(why) => lost(&why),
+        Silence::Late => {
+            let message = format!("{place} did not answer within the time of the attempt");
+            Delivered::Failed { failure: Failure::new(ErrorCode::Timeout, message), trace: Trace::Unknown }
+        }
+    }
+}
+
+/// What an answer to a probe means: 2xx is well, with a report or without; an agent without a probe counts as well.
+pub(super) fn health(answered: Answered) -> Result<HealthReport, String> {
+    let Answered { status, headers, body } = answered;
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
+            Ok(HealthReport::default())
+        }
+        status if status.is_success() => Ok(match body {
+            Body::Whole(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+            Body::TooLarge | Body::Cut(_) => HealthReport::default(),
+        }),
+        status => Err(Problem::read(body).message(status, &headers)),
+    }
+}
+
+/// What no answer to a probe means.
+pub(super) fn no_health(silence: Silence) -> String {
+    match silence {
+        Silence::NeverSent(why) | Silence::Lost(why) => why,
+        Silence::Late => "no answer within the time of the probe".to_owned(),
+    }
+}
+
+/// A refusal's body: RFC 9457, or near it, or any text.
+#[derive(Default)]
+struct Problem {
+    text: String,
+    /// The error code of ours that it names.
+    code: Option<ErrorCode>,
+    is_not_started: bool,
+    /// The body, if it is JSON.
+    data: Option<RawJson>,
+}
+
+impl Problem {
+    fn read(body: Body) -> Self {
+        match body {
+            Body::Whole(bytes) => Self::of(&bytes),
+            Body::TooLarge | Body::Cut(_) => Self::default(),
+        }
+    }
+
+    fn of(bytes: &Bytes) -> Self {
+        let members = (bytes.len() <= PROBLEM_MAX).then(|| serde_json::from_slice::<Value>(bytes).ok()).flatten();
+        let Some(members) = members else {
+            return Self { text: excerpt(&String::from_utf8_lossy(bytes)), ..Self::default() };
+        };
+        let places = ["/detail", "/error/message", "/error", "/message", "/title"];
+        let text = places.iter().find_map(|place| members.pointer(place)?.as_str());
+        Self {
+            text: excerpt(text.unwrap_or_default()),
+            code: members.get("code").and_then(Value::as_str).and_then(ErrorCode::by_name),
+            is_not_started: members.get("started") == Some(&Value::Bool(false)),
+            data: serde_json::from_slice(bytes).ok(),
+        }
+    }
+
+    fn message(&self, status: StatusCode, headers: &HeaderMap) -> String {
+        let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        match (status.is_redirection(), self.text.as_str()) {
+            (true, _) => format!(
+                "the agent answered {status} to {:?}; redirects are not followed, so give the endpoint that address",
+                excerpt(location)
+            ),
+            (false, "") => format!("the agent answered {status}"),
+            (false, text) => format!("the agent answered {status}: {text}"),
+        }
+    }
+}
+
+/// `Retry-After` as RFC 9110 section 10.2.3 has it: seconds, or a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(secs) = text.parse::<u64>() {
+        return Some(Span::from_ms(secs.saturating_mul(1000)));
+    }
+    let at = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_ms(Span::from(at).as_ms()).since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_and_anything_else_is_nothing() {
+        let now = "2026-11-30T08:00:00Z".parse().unwrap();
+        let read = |text: &str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
+            retry_after(&headers, now)
+        };
+        assert_eq!(read("7"), Some(Span::from_secs(7)));
+        assert_eq!(read("99999999999999999999"), None);
+        assert_eq!(read("Mon, 30 Nov 2026 08:01:00 GMT"), Some(Span::from_secs(60)));
+        assert_eq!(read("Mon, 30 Nov 2026 07:00:00 GMT"), Some(Span::ZERO));
+        assert_eq!(read("soon"), None);
+        assert_eq!(read("-1"), None);
+    }
+}

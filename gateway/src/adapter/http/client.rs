@@ -1,0 +1,164 @@
+//! One exchange over HTTP: a request goes out by a deadline, an answer of bounded size comes back, or nothing, and
+//! then it is known whether the request may have left. Connections are pooled and kept alive. Redirects are not
+//! followed, proxies of the environment are not used, and nothing is ever sent a second time if it may have been sent.
+//!
+//! About the last: the pool sends a request again over a new connection when a reused one turns out to be closed, but
+//! only if the connection's task never took the request from its queue, so that no byte of it was written (hyper hands
+//! the request back only then). The same case, if it is not sent again, is an error that is called cancelled here.
+
+use std::error::Error;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{Instant, timeout_at};
+
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an unused connection is kept. Common servers close theirs after 2 to 5 s: the side that closes first must
+/// be this one, or a request meets a closing connection and nobody knows whether it arrived.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How many unused connections are kept to one agent.
+const IDLE_MAX: usize = 256;
+/// How large an answer's body may be.
+pub(super) const BODY_MAX: usize = 8 * 1024 * 1024;
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+}
+
+/// What came after an answer's headers.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// All of it.
+    Whole(Bytes),
+    /// More than [`BODY_MAX`].
+    TooLarge,
+    /// The connection broke in its midst.
+    Cut(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Silence {
+    /// No byte of the request was sent.
+    NeverSent(String),
+    /// The request may have been sent, and the connection broke.
+    Lost(String),
+    /// The request may have been sent, and the deadline passed.
+    Late,
+}
+
+/// A pool of connections.
+pub(super) struct Client {
+    plain: legacy::Client<HttpConnector, Full<Bytes>>,
+    /// Made when the first `https` address is met: loading certificates takes a while.
+    secure: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl Client {
+    pub(super) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let plain = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(IDLE_MAX)
+            .build(connector);
+        Self { plain, secure: OnceLock::new() }
+    }
+
+    /// Sends a request whose address is absolute, and reads the answer.
+    pub(super) async fn send(&self, request: Request<Bytes>, until: Instant) -> Result<Answered, Silence> {
+        if request.uri().scheme_str() == Some("https") {
+            return self.send_secure(request, until).await;
+        }
+        let mut request = request.map(Full::new);
+        let connection = capture_connection(&mut request);
+        let exchange = async {
+            let response = self.plain.request(request).await.map_err(|error| silence_of(&error))?;
+            Ok(read(response).await)
+        };
+        let outcome = timeout_at(until, exchange).await.unwrap_or(Err(Silence::Late));
+        // Without a connection, nothing was sent on one.
+        let had_connection = connection.connection_metadata().is_some();
+        outcome.map_err(|silence| if had_connection { silence } else { silence.before_connecting() })
+    }
+
+    async fn send_secure(&self, request: Request<Bytes>, until: Instant) -> Result<Answered, Silence> {
+        let client = self.secure.get_or_init(secure_client).as_ref().map_err(|why| Silence::NeverSent(why.clone()))?;
+        let request = reqwest::Request::try_from(request).map_err(|error| Silence::NeverSent(told(&error)))?;
+        let exchange = async {
+            let response = client.execute(request).await.map_err(|error| silence_of(&error))?;
+            Ok(read(Response::from(response)).await)
+        };
+        timeout_at(until, exchange).await.unwrap_or(Err(Silence::Late))
+    }
+}
+
+impl Silence {
+    fn before_connecting(self) -> Self {
+        match self {
+            Self::NeverSent(why) | Self::Lost(why) => Self::NeverSent(why),
+            Self::Late => Self::NeverSent("no connection within the time of the attempt".to_owned()),
+        }
+    }
+}
+
+fn secure_client() -> Result<reqwest::Client, String> {
+    // Another part of the process may have chosen a provider before: then that one serves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .http1_only()
+        .retry(reqwest::retry::never())
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_MAX)
+        .build()
+        .map_err(|error| format!("TLS cannot be set up: {}", told(&error)))
+}
+
+/// What a client's error says about the request.
+fn silence_of(error: &(dyn Error + 'static)) -> Silence {
+    let is_connect = |cause: &&(dyn Error + 'static)| cause.downcast_ref().is_some_and(legacy::Error::is_connect);
+    let is_cancelled = |cause: &&(dyn Error + 'static)| cause.downcast_ref().is_some_and(hyper::Error::is_canceled);
+    let is_unsent = chain(error).any(|cause| is_connect(&cause) || is_cancelled(&cause));
+    if is_unsent { Silence::NeverSent(told(error)) } else { Silence::Lost(told(error)) }
+}
+
+async fn read<B>(response: Response<B>) -> Answered
+where
+    B: hyper::body::Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (parts, body) = response.into_parts();
+    let body = match Limited::new(body, BODY_MAX).collect().await {
+        Ok(collected) => Body::Whole(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Body::TooLarge,
+        Err(error) => Body::Cut(told(error.as_ref())),
+    };
+    Answered { status: parts.status, headers: parts.headers, body }
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// An error and its sources in one line.
+fn told(error: &(dyn Error + 'static)) -> String {
+    chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,7 @@
+//! Every adapter against real peers: one contract for all of them, and what is particular to each.
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+
+#[path = "adapters/contract.rs"]
+mod contract;
+#[path = "adapters/http.rs"]
+mod http;
