@@ -5,3 +5,5 @@
 mod contract;
 #[path = "adapters/http.rs"]
 mod http;
+#[path = "adapters/process.rs"]
+mod process;

@@ -2,6 +2,7 @@
 //! cancellation or one probe, and decides nothing: whether to try again is the core's affair.
 
 pub mod http;
+pub mod process;
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,0 +1,94 @@
+//! A command line and what it is started with. No shell is involved: quotes group words, and nothing is expanded.
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use reach_schemas::Delivery;
+use tokio::process::Command;
+
+/// What a command sees of the gateway's own environment. The rest may hold secrets.
+const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+/// Where programs are looked for if the gateway has no `PATH`.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A program and its arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) program: String,
+    arguments: Vec<String>,
+}
+
+impl Line {
+    /// Takes a command line apart as a shell would: at white space, but for quotes and backslashes.
+    pub(super) fn parse(address: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("the endpoint's command line {what}; correct it in the configuration");
+        let mut words = shlex::split(address).ok_or_else(|| wrong("has a quote that is not closed"))?.into_iter();
+        let program = words.next().filter(|word| !word.is_empty()).ok_or_else(|| wrong("is empty"))?;
+        Ok(Self { program, arguments: words.collect() })
+    }
+
+    /// The command for one delivery, not started.
+    pub(super) fn command(&self, directory: Option<&Path>, delivery: &Delivery) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear().env("PATH", PATH);
+        command.envs(INHERITED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        command.env("AGENT_REACH_TASK_ID", delivery.task_id.to_string());
+        command.env("AGENT_REACH_TOKEN", delivery.token.0.to_string());
+        command.env("AGENT_REACH_IDEMPOTENCY_KEY", &delivery.idempotency_key);
+        command.env("AGENT_REACH_CAPABILITY", delivery.capability.as_str());
+        command.env("AGENT_REACH_DEADLINE", delivery.attempt_until.to_string());
+        command.envs(delivery.traceparent.iter().map(|parent| ("TRACEPARENT", parent)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        command
+    }
+
+    /// Whether the program is there and may be run.
+    ///
+    /// # Errors
+    /// What is in the way, and what to do.
+    pub(super) fn find(&self, directory: Option<&Path>) -> Result<(), String> {
+        if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+            return Err(format!("there is no folder {} to start commands in; make it", directory.display()));
+        }
+        let path = env::var_os("PATH").unwrap_or_else(|| OsStr::new(PATH).to_owned());
+        let places: Vec<PathBuf> = if self.program.contains('/') {
+            vec![directory.unwrap_or_else(|| Path::new("")).join(&self.program)]
+        } else {
+            env::split_paths(&path).map(|place| place.join(&self.program)).collect()
+        };
+        let files = || places.iter().filter(|place| place.is_file());
+        if files().any(|file| may_be_run(file)) {
+            return Ok(());
+        }
+        Err(match files().next() {
+            Some(file) => format!("{} is not executable; give it the permission (chmod +x)", file.display()),
+            None => {
+                format!("there is no program {:?}; install it, or correct the endpoint's command line", self.program)
+            }
+        })
+    }
+}
+
+fn may_be_run(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_group_words_and_nothing_is_expanded() {
+        let line = Line::parse(r#"python3 'my script.py' --name "a b" $HOME *.txt; rm"#).unwrap();
+        assert_eq!(line.program, "python3");
+        assert_eq!(line.arguments, ["my script.py", "--name", "a b", "$HOME", "*.txt;", "rm"]);
+        assert!(Line::parse("say 'hello").unwrap_err().contains("not closed"));
+        assert!(Line::parse(" ").unwrap_err().contains("is empty"));
+    }
+}
