@@ -7,3 +7,5 @@ mod contract;
 mod http;
 #[path = "adapters/process.rs"]
 mod process;
+#[path = "adapters/session.rs"]
+mod session;

@@ -3,6 +3,7 @@
 
 pub mod http;
 pub mod process;
+pub mod session;
 
 use std::collections::BTreeMap;
 use std::future::Future;
