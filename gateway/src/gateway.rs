@@ -1,13 +1,13 @@
 //! The gateway itself: what it holds, and the one door through which a task changes, [`Gateway::apply`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fastrand::Rng;
 use reach_core::fleet::{self, Fleet};
 use reach_core::idempotency;
 use reach_core::task::{Event, Refusal, Task, step};
-use reach_schemas::{ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
+use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
 use tokio::task::AbortHandle;
 
 use crate::adapter::Adapters;
@@ -34,6 +34,8 @@ pub struct Settings {
     pub deadline_long: Span,
     /// How long finished tasks are kept.
     pub kept_for: Span,
+    /// How long an idempotency key is kept once its task is done.
+    pub keys_kept_for: Span,
     /// Whether agents may register commands that the gateway then runs.
     pub allow_process: bool,
     /// What the router goes by.
@@ -48,6 +50,7 @@ impl Default for Settings {
             deadline: Span::from_mins(5),
             deadline_long: Span::from_hours(1),
             kept_for: Span::from_hours(24 * 7),
+            keys_kept_for: idempotency::KEPT_FOR,
             allow_process: false,
             fleet: fleet::Settings::default(),
         }
@@ -84,6 +87,8 @@ pub struct Gateway {
     fleet: Mutex<Fleet>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) waiters: Arc<Waiters>,
+    /// Agents of the configuration: they are there because it says so, and probes alone judge them.
+    pub(crate) own: Mutex<BTreeSet<AgentId>>,
     pub(crate) deliveries: Mutex<HashMap<(TaskId, FencingToken), AbortHandle>>,
 }
 
@@ -151,6 +156,7 @@ impl Gateway {
             settings,
             open,
             waiters,
+            own: Mutex::default(),
             deliveries: Mutex::default(),
         })
     }
@@ -228,7 +234,7 @@ impl Gateway {
         let command = Command::Commit {
             task: (*next).clone(),
             was_final: task.state.phase.name().is_final(),
-            key_expires_at: next.state.finished_at.map(|at| at + idempotency::KEPT_FOR),
+            key_expires_at: next.state.finished_at.map(|at| at + self.settings.keys_kept_for),
         };
         match self.committer.submit(command).await.map_err(NotApplied::Store)? {
             Outcome::Committed => {

@@ -6,8 +6,12 @@
 //! (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
+pub mod boot;
 pub mod bus;
+pub mod cli;
 pub mod clock;
+pub mod config;
+mod demo;
 pub mod effects;
 pub mod gateway;
 pub mod open_tasks;

@@ -1,5 +1,7 @@
 //! Agents: registering, heartbeats, draining, leaving, and looking at them.
 
+use std::sync::PoisonError;
+
 use reach_core::access::Grant;
 use reach_core::fleet::{CardError, Checked};
 use reach_core::task::Event;
@@ -59,6 +61,7 @@ impl Gateway {
     /// # Errors
     /// The card is wrong.
     pub async fn register_own(&self, card: AgentCard) -> Result<Registered, Failure> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(card.agent_id.clone());
         self.admit(card, None).await
     }
 

@@ -74,7 +74,13 @@ impl Gateway {
             Ok(_) => ProbeOutcome::Passed { took: now.since(began) },
             Err(_) => ProbeOutcome::Failed,
         };
-        let change = self.fleet().probed(agent, outcome, now);
+        let change = {
+            let mut fleet = self.fleet();
+            if answer.is_ok() {
+                fleet.seen(agent, now);
+            }
+            fleet.probed(agent, outcome, now)
+        };
         match (change, answer) {
             (Some(change), Err(why)) => tracing::warn!(%agent, ?change, %why, "a probe changed the agent's health"),
             (Some(change), Ok(_)) => tracing::info!(%agent, ?change, "a probe changed the agent's health"),

@@ -2,7 +2,7 @@
 //! what is old.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use reach_schemas::{AgentId, Span};
@@ -43,6 +43,9 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
 
 async fn take_back(gateway: &Arc<Gateway>, dead: &mut BTreeSet<AgentId>) {
     let now = gateway.now();
+    for agent in gateway.own.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        gateway.fleet().seen(agent, now);
+    }
     let newly = gateway.fleet().newly_dead(dead, now);
     for agent in newly {
         tracing::warn!(%agent, "missed four heartbeats: out of routing, its work is taken back");

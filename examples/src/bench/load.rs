@@ -1,0 +1,67 @@
+//! Callers: each submits a task with a key of its own and waits for its result, over one connection, again and again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::wire::Reader;
+
+/// What a run gave.
+pub struct Run {
+    /// How long each task took, from the request to its result.
+    pub latencies_ms: Vec<f64>,
+    /// How many did not end well.
+    pub errors: usize,
+    /// How long the run took.
+    pub took: Duration,
+}
+
+/// Runs so many callers for so long.
+///
+/// # Errors
+/// A connection breaks.
+pub async fn run(port: u16, callers: usize, length: Duration) -> Result<Run> {
+    let began = Instant::now();
+    let until = began + length;
+    let callers: Vec<_> = (0..callers).map(|number| tokio::spawn(call(port, number, until))).collect();
+    let mut run = Run { latencies_ms: Vec::new(), errors: 0, took: Duration::ZERO };
+    for caller in callers {
+        let (latencies, errors) = caller.await??;
+        run.latencies_ms.extend(latencies);
+        run.errors += errors;
+    }
+    run.took = began.elapsed();
+    ensure!(!run.latencies_ms.is_empty(), "no task was completed");
+    Ok(run)
+}
+
+async fn call(port: u16, number: usize, until: Instant) -> Result<(Vec<f64>, usize)> {
+    let connection = TcpStream::connect(("127.0.0.1", port)).await?;
+    connection.set_nodelay(true)?;
+    let (from, mut to) = connection.into_split();
+    let mut reader = Reader::new(from);
+    let (mut latencies, mut errors, mut count) = (Vec::new(), 0, 0_u64);
+    let run = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+    while Instant::now() < until {
+        count += 1;
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{count},"method":"reach","params":{{"capability":"echo","params":{{"caller":{number},"n":{count},"text":"a payload of a usual size for a tool call, some words long, that the agent gives back"}},"idempotency_key":"{run}-{number}-{count}","wait":"30s"}}}}"#
+        );
+        let head = format!(
+            "POST /rpc HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let began = Instant::now();
+        to.write_all(format!("{head}{body}").as_bytes()).await?;
+        let answer = reader.next().await?;
+        let answer = answer.map(|(_, body)| String::from_utf8_lossy(&body).into_owned()).unwrap_or_default();
+        if answer.contains(r#""phase":"completed""#) {
+            latencies.push(began.elapsed().as_secs_f64() * 1000.0);
+        } else {
+            errors += 1;
+        }
+    }
+    Ok((latencies, errors))
+}

@@ -1,0 +1,72 @@
+//! Assembly: the only place, with the command line, that names concrete stores, buses and adapters.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use reach_schemas::Protocol;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::adapter::Adapter;
+use crate::adapter::http::HttpAdapter;
+use crate::adapter::process::ProcessAdapter;
+use crate::adapter::session::SessionAdapter;
+use crate::bus::local::Local;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::gateway::{Gateway, Ports};
+use crate::sessions::Sessions;
+use crate::store::Store;
+use crate::store::sqlite::{SqliteConfig, SqliteStore};
+use crate::worker::{self, recovery};
+
+/// The database's file within the data folder.
+pub const DATABASE: &str = "reach.db";
+
+/// A gateway that runs.
+pub struct Running {
+    /// The gateway.
+    pub gateway: Arc<Gateway>,
+    /// Stops it.
+    pub stop: CancellationToken,
+    /// Its workers; empty once all have stopped.
+    pub workers: TaskTracker,
+    /// What the start found.
+    pub recovered: recovery::Recovered,
+}
+
+/// Opens the database in a folder, which is made if it is not there.
+///
+/// # Errors
+/// The folder or the file cannot be used: which, why, and what to do.
+pub fn open_store(data: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    std::fs::create_dir_all(data)
+        .with_context(|| format!("the data folder {} cannot be made; name another with --data", data.display()))?;
+    Ok(Arc::new(SqliteStore::open(SqliteConfig { path: data.join(DATABASE), bytes_max: None })?))
+}
+
+/// Puts a gateway together over a store, picks up what is open, and starts its workers.
+///
+/// # Errors
+/// The store cannot be read, or an agent of the configuration is refused.
+pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Running> {
+    let sessions = Arc::new(Sessions::default());
+    let clock = Clock::start();
+    let mut adapters: BTreeMap<Protocol, Arc<dyn Adapter>> = BTreeMap::new();
+    adapters.insert(Protocol::Http, Arc::new(HttpAdapter::new(clock)));
+    adapters.insert(Protocol::Process, Arc::new(ProcessAdapter::new(clock)));
+    adapters.insert(Protocol::Websocket, Arc::new(SessionAdapter::new(Arc::clone(&sessions), clock)));
+    let ports = Ports { store, bus: Arc::new(Local::default()), adapters, sessions, clock, rng: fastrand::Rng::new() };
+    let gateway = Gateway::new(ports, config.settings.clone());
+    let recovered = recovery::recover(&gateway).await?;
+    for card in &config.agents {
+        let agent = card.agent_id.clone();
+        let registered = gateway.register_own(card.clone()).await;
+        registered.map_err(|failure| anyhow::anyhow!("{agent} of the configuration: {}", failure.message))?;
+    }
+    let stop = CancellationToken::new();
+    let workers = worker::start(&gateway, &stop);
+    Ok(Running { gateway, stop, workers, recovered })
+}

@@ -1,0 +1,178 @@
+//! The command line of `reach-gateway`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+use crate::boot::{self, Running};
+use crate::config::{self, Config, Flags, Mistakes};
+use crate::transport::{self, HttpSettings};
+
+/// How long work that is under way may take to end once the gateway was told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The layer between AI agents: finds the live agent that can do what is wanted, gets the request there once, and
+/// brings back a result or an explained failure.
+#[derive(Debug, Parser)]
+#[command(name = "reach-gateway", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// How log lines look, on standard error. Their level is set by the environment variable `RUST_LOG`.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Human)]
+    log: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves JSON-RPC (`/rpc`, `/rpc/ws`) and REST on one port, until SIGTERM or Ctrl-C.
+    Serve(Where),
+    /// Serves one caller over standard input and output, one JSON-RPC message a line.
+    Stdio(Where),
+    /// Shows it at work: three agents of different kinds on real files, a kill, a fallback, and one key sent twice.
+    Demo(crate::demo::Demo),
+}
+
+#[derive(Debug, Args)]
+struct Where {
+    /// Configuration file (TOML).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address and port to listen on [default: 127.0.0.1:7340].
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Folder of the database [default: agent-reach-data].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl Where {
+    fn load(self) -> Result<Config, Mistakes> {
+        config::load(self.config.as_deref(), Flags { listen: self.listen, data: self.data })
+    }
+}
+
+/// Runs the program. 0: it did what it was asked. 1: it could not. 2: the command line or the configuration is wrong.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&anyhow::Error::new(error).context("the runtime cannot be started")),
+    };
+    let done = match cli.command {
+        Command::Serve(options) => {
+            log_to_stderr(cli.log, "info");
+            options.load().map_err(anyhow::Error::new).and_then(|config| runtime.block_on(serve(&config)))
+        }
+        Command::Stdio(options) => {
+            log_to_stderr(cli.log, "warn");
+            options.load().map_err(anyhow::Error::new).and_then(|config| runtime.block_on(stdio(&config)))
+        }
+        Command::Demo(demo) => {
+            log_to_stderr(cli.log, "error");
+            runtime.block_on(demo.run())
+        }
+    };
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    if let Some(mistakes) = error.downcast_ref::<Mistakes>() {
+        eprintln!("reach-gateway: the configuration is wrong:\n{mistakes}");
+        return ExitCode::from(2);
+    }
+    eprintln!("reach-gateway: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn log_to_stderr(format: LogFormat, level: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second subscriber is refused; the first one stays.
+    let _ = match format {
+        LogFormat::Human => lines.try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+    };
+}
+
+async fn begin(config: &Config) -> anyhow::Result<Running> {
+    let store = boot::open_store(&config.data)?;
+    boot::start(config, store).await
+}
+
+async fn serve(config: &Config) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!("cannot listen on {}: is another gateway running there? name another with --listen", config.listen)
+    })?;
+    let running = begin(config).await?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        data = %config.data.display(),
+        agents = running.recovered.agents + config.agents.len(),
+        open_tasks = running.recovered.tasks,
+        "listening on http://{address} (JSON-RPC at /rpc and /rpc/ws, REST beside); callers on this machine are trusted"
+    );
+    stop_on_signal(running.stop.clone());
+    transport::serve(running.gateway.clone(), listener, HttpSettings::default(), running.stop.clone()).await?;
+    end(running).await;
+    Ok(())
+}
+
+async fn stdio(config: &Config) -> anyhow::Result<()> {
+    let running = begin(config).await?;
+    stop_on_signal(running.stop.clone());
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    transport::serve_stdio(running.gateway.clone(), input, output, running.stop.clone()).await?;
+    running.stop.cancel();
+    end(running).await;
+    Ok(())
+}
+
+/// Lets what is under way end, then closes the store.
+async fn end(running: Running) {
+    if tokio::time::timeout(GRACE, running.workers.wait()).await.is_err() {
+        tracing::warn!("some work did not end in time; it is taken up at the next start");
+    }
+    tracing::info!("stopped; every task is in the store");
+}
+
+fn stop_on_signal(stop: CancellationToken) {
+    tokio::spawn(async move {
+        signalled().await;
+        tracing::info!("told to stop: finishing what is under way");
+        stop.cancel();
+    });
+}
+
+async fn signalled() {
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    match terminate {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        }
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The configuration, typed twice: as the operator writes it (TOML), and as the gateway uses it. The passage between
+//! checks everything and tells every mistake at once.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use reach_core::bulkhead::TierLimits;
+use reach_core::fleet::{self, Checked};
+use reach_schemas::{AgentCard, Span};
+use serde::Deserialize;
+
+use crate::gateway::Settings;
+
+/// Where the gateway listens unless told otherwise.
+pub const LISTEN: &str = "127.0.0.1:7340";
+/// Where its data is unless told otherwise.
+pub const DATA: &str = "agent-reach-data";
+
+/// The configuration as it is written. Every field may be left out.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    /// Address and port.
+    pub listen: Option<String>,
+    /// The folder of the database.
+    pub data: Option<PathBuf>,
+    /// The name that registrations are answered with.
+    pub cluster: Option<String>,
+    /// How many tasks may be open at once.
+    pub open_max: Option<usize>,
+    /// How long a task may take if its caller does not say.
+    pub deadline: Option<String>,
+    /// The same for the tier `long`.
+    pub deadline_long: Option<String>,
+    /// How long finished tasks are kept.
+    pub keep_finished: Option<String>,
+    /// How long an idempotency key is kept once its task is done.
+    pub keep_keys: Option<String>,
+    /// Lets agents register commands that the gateway then runs.
+    pub allow_process_registration: bool,
+    /// How much work of each tier may be out at once.
+    pub tiers: Option<TierLimits>,
+    /// Agents that the gateway knows from the start; the way in for commands.
+    pub agents: Vec<toml::Value>,
+}
+
+/// The configuration as it is used.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The folder of the database.
+    pub data: PathBuf,
+    /// What the gateway goes by.
+    pub settings: Settings,
+    /// Agents that it knows from the start.
+    pub agents: Vec<AgentCard>,
+}
+
+/// What the command line says; it goes before the file.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// Address and port.
+    pub listen: Option<String>,
+    /// The folder of the database.
+    pub data: Option<PathBuf>,
+}
+
+/// Everything that is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistakes(pub Vec<String>);
+
+impl std::fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for mistake in &self.0 {
+            writeln!(f, "- {mistake}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+/// Reads a file, if one is named, and puts the command line on top.
+///
+/// # Errors
+/// All that is wrong, with the place and what would be right.
+pub fn load(path: Option<&Path>, flags: Flags) -> Result<Config, Mistakes> {
+    let file = match path {
+        None => File::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Mistakes(vec![format!("{} cannot be read: {error}", path.display())]))?;
+            toml::from_str(&text).map_err(|error| Mistakes(vec![format!("{}: {error}", path.display())]))?
+        }
+    };
+    check(file, flags)
+}
+
+/// Checks a configuration.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
+    let mut mistakes = Vec::new();
+    let usual = Settings::default();
+    let listen = flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
+    let listen = listen.parse::<SocketAddr>().map_err(|_| {
+        mistakes.push(format!("listen: {listen:?} is not an address with a port, such as \"{LISTEN}\""));
+    });
+    if let Ok(listen) = &listen
+        && !listen.ip().is_loopback()
+    {
+        mistakes.push(format!(
+            "listen: {listen} can be reached from other machines, and callers are not asked who they are yet; use 127.0.0.1"
+        ));
+    }
+    let mut span = |name: &str, text: Option<String>, usual: Span| match text.map(|text| text.parse::<Span>()) {
+        None => usual,
+        Some(Ok(span)) if span > Span::ZERO => span,
+        Some(Ok(_)) => {
+            mistakes.push(format!("{name}: is zero"));
+            usual
+        }
+        Some(Err(error)) => {
+            mistakes.push(format!("{name}: {error}"));
+            usual
+        }
+    };
+    let settings = Settings {
+        cluster: file.cluster.unwrap_or(usual.cluster),
+        open_max: file.open_max.unwrap_or(usual.open_max),
+        deadline: span("deadline", file.deadline, usual.deadline),
+        deadline_long: span("deadline_long", file.deadline_long, usual.deadline_long),
+        kept_for: span("keep_finished", file.keep_finished, usual.kept_for),
+        keys_kept_for: span("keep_keys", file.keep_keys, usual.keys_kept_for),
+        allow_process: file.allow_process_registration,
+        fleet: fleet::Settings { tier_limits: file.tiers.unwrap_or_default(), ..usual.fleet },
+    };
+    if settings.open_max == 0 {
+        mistakes.push("open_max: is 0: no task could be taken on".to_owned());
+    }
+    let agents = file.agents.into_iter().enumerate().filter_map(|(at, card)| {
+        card_of(card).map_err(|mistake| mistakes.push(format!("agents[{at}]: {mistake}"))).ok()
+    });
+    let agents = agents.collect();
+    match listen {
+        Ok(listen) if mistakes.is_empty() => {
+            let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
+            Ok(Config { listen, data, settings, agents })
+        }
+        Ok(_) | Err(()) => Err(Mistakes(mistakes)),
+    }
+}
+
+/// A card written in TOML is the same card as in JSON.
+fn card_of(card: toml::Value) -> Result<AgentCard, String> {
+    let text = serde_json::to_string(&card).map_err(|error| error.to_string())?;
+    let card: AgentCard = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let checked = Checked::new(card).map_err(|error| error.to_string())?;
+    Ok(checked.card().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let file = toml::from_str(text).map_err(|error| error.to_string())?;
+        check(file, Flags::default()).map_err(|mistakes| mistakes.to_string())
+    }
+
+    #[test]
+    fn an_empty_file_is_the_defaults() {
+        let config = read("").unwrap();
+        assert_eq!((config.listen.to_string().as_str(), config.data.to_str()), (LISTEN, Some(DATA)));
+    }
+
+    #[test]
+    fn every_mistake_is_told_at_once() {
+        let told =
+            read("listen = \"x\"\ndeadline = \"soon\"\nopen_max = 0\n[[agents]]\nagent_id = \"a@n\"\n").unwrap_err();
+        for part in ["listen: \"x\"", "deadline: \"soon\"", "open_max: is 0", "agents[0]: missing field `capabilities`"]
+        {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(read("lissen = 1").unwrap_err().contains("unknown field `lissen`"));
+    }
+
+    #[test]
+    fn a_command_is_an_agent_of_the_file() {
+        let text = "[[agents]]\nagent_id = \"wc@tools\"\n[[agents.endpoints]]\nprotocol = \"process\"\naddress = \"wc -w\"\n[[agents.capabilities]]\nname = \"count_words\"\neffect = \"read\"\n";
+        let config = read(text).unwrap();
+        assert_eq!(config.agents[0].endpoints[0].address, "wc -w");
+    }
+}
