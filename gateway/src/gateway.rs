@@ -9,6 +9,7 @@ use reach_core::idempotency;
 use reach_core::task::{Event, Refusal, Task, step};
 use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::adapter::Adapters;
 use crate::bus::{Bus, Note};
@@ -89,6 +90,7 @@ pub struct Gateway {
     pub(crate) waiters: Arc<Waiters>,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
+    pub(crate) stopping: CancellationToken,
     pub(crate) deliveries: Mutex<HashMap<(TaskId, FencingToken), AbortHandle>>,
 }
 
@@ -157,6 +159,7 @@ impl Gateway {
             open,
             waiters,
             own: Mutex::default(),
+            stopping: CancellationToken::new(),
             deliveries: Mutex::default(),
         })
     }
@@ -165,6 +168,18 @@ impl Gateway {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// How many tasks are waited for by their callers.
+    #[must_use]
+    pub fn waits(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Ends every wait, those to come included: `task/wait`, `reach` and `task/claim` answer with what is so now. To
+    /// be called once the gateway is about to stop, so that nobody holds that up.
+    pub fn end_waits(&self) {
+        self.stopping.cancel();
     }
 
     /// The connections that agents hold open.

@@ -40,7 +40,12 @@ impl Gateway {
             tokio::pin!(rung);
             rung.as_mut().enable();
             let tasks = self.claim_some(agent, limit, lease).await?;
-            if !tasks.is_empty() || tokio::time::timeout_at(until, rung).await.is_err() {
+            let is_over = !tasks.is_empty()
+                || tokio::select! {
+                    rung = tokio::time::timeout_at(until, rung) => rung.is_err(),
+                    () = self.stopping.cancelled() => true,
+                };
+            if is_over {
                 return Ok(Claimed { tasks });
             }
         }

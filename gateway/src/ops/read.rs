@@ -23,6 +23,14 @@ impl Gateway {
         if grant.owns(task.birth.submit.from_agent.as_ref()) { Ok(task) } else { Err(task_not_found()) }
     }
 
+    /// Whether a task could be taken on now: the store takes a write.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn check(&self) -> Result<(), Failure> {
+        Ok(self.store.check().await?)
+    }
+
     /// A task as it is now.
     ///
     /// # Errors

@@ -37,10 +37,14 @@ impl Gateway {
 
     /// Waits on a waiter that was registered before the task was last read as unfinished.
     async fn wait_on(&self, mut waiter: Waiter, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
-        if let Ok(Some(task)) = tokio::time::timeout(wait.into(), waiter.finished()).await {
+        let finished = tokio::select! {
+            finished = tokio::time::timeout(wait.into(), waiter.finished()) => finished.ok().flatten(),
+            () = self.stopping.cancelled() => None,
+        };
+        if let Some(task) = finished {
             return Ok(task.view());
         }
-        // The time is over; a wake that was lost is made good by reading once more.
+        // The wait is over; a wake that was lost is made good by reading once more.
         let task = self.load(id).await?.ok_or_else(task_not_found)?;
         Ok(task.view())
     }

@@ -131,13 +131,25 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Frame<'a>, Flaw> {
+/// Reads one JSON value that comes without an envelope, as strictly as a frame is read.
+///
+/// # Errors
+/// It is not UTF-8, not JSON, or nested too deep.
+pub fn read_value<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a RawValue, Flaw> {
+    serde_json::from_str(text_of(bytes, limits)?).map_err(not_json)
+}
+
+fn text_of<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8 { at: error.valid_up_to() })?;
     if is_nested_beyond(bytes, limits.depth_max) {
         return Err(Flaw::TooDeep { depth_max: limits.depth_max });
     }
     // The white space of JSON, which is less than that of Unicode.
-    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    Ok(text.trim_matches([' ', '\t', '\n', '\r']))
+}
+
+fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Frame<'a>, Flaw> {
+    let text = text_of(bytes, limits)?;
     match text.as_bytes().first() {
         Some(b'{') => Ok(Frame::Single(Members::read(text).map_err(not_json)?.into_message())),
         Some(b'[') => read_batch(text, limits.batch_max),

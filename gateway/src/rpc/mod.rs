@@ -31,10 +31,10 @@ mod write;
 mod tests;
 
 pub use dispatch::{Outcome, answer, answer_frame};
-pub use envelope::{Call, Frame, Id, Invalid, Message, Response};
+pub use envelope::{Call, Frame, Id, Invalid, Message, Response, read_value};
 pub use error::{error_of, refusal};
 pub use flaw::Flaw;
 pub use jsonrpsee_types::ErrorObjectOwned;
 pub use limits::{Limits, StrayResponses};
-pub use params::decode_params;
+pub use params::{decode, decode_params};
 pub use write::refused;

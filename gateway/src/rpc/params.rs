@@ -27,23 +27,31 @@ pub fn decode_params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Re
         Some(_) => return Err(by_position()),
         None => text,
     };
-    serde_json::from_str(text).map_err(|error| does_not_fit(text, &error))
+    decode(text, "params").map_err(|failure| error_of(failure, None))
+}
+
+/// Reads a JSON text that the caller sent, and that goes by the name of `whole`.
+///
+/// # Errors
+/// It does not have the form of `T`, as for [`decode_params`].
+pub fn decode<'a, T: Deserialize<'a>>(text: &'a str, whole: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|error| does_not_fit(text, whole, &error))
 }
 
 fn by_position() -> ErrorObjectOwned {
     refusal(ErrorCode::InvalidParams, "params are given by name; send an object instead of an array")
 }
 
-fn does_not_fit(text: &str, error: &serde_json::Error) -> ErrorObjectOwned {
+fn does_not_fit(text: &str, whole: &str, error: &serde_json::Error) -> Failure {
     let (line, column) = (error.line(), error.column());
-    let whole = error.to_string();
-    let reason = whole.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&whole);
+    let said = error.to_string();
+    let reason = said.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&said);
     let reason = cut(reason, REASON_MAX);
     let at = cut(&path_at(text, offset_of(text, line, column)), PATH_MAX);
-    let place = if at.is_empty() { "params".to_owned() } else { format!("`{at}`") };
-    let message = format!("{place}: {reason} (line {line}, column {column} of params)");
+    let place = if at.is_empty() { whole.to_owned() } else { format!("`{at}`") };
+    let message = format!("{place}: {reason} (line {line}, column {column} of {whole})");
     let details = RawJson::of(&json!({ "at": at, "line": line, "column": column })).ok();
-    error_of(Failure { data: details, ..Failure::new(ErrorCode::InvalidParams, message) }, None)
+    Failure { data: details, ..Failure::new(ErrorCode::InvalidParams, message) }
 }
 
 fn cut(text: &str, max: usize) -> String {

@@ -6,14 +6,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use reach_schemas::{ErrorCode, Failure};
 use tokio_util::task::TaskTracker;
 
 use super::drain::Drain;
-use super::{HttpSettings, http, ws};
+use super::{HttpSettings, http, rest, ws};
 use crate::gateway::Gateway;
-use crate::rest::Problem;
+use crate::rest::{Operation, Problem, ROUTES, Route};
 use crate::rpc::methods::Context;
 
 /// What the handlers share.
@@ -33,12 +33,22 @@ impl App {
 
 /// Every path of the port.
 pub(super) fn router(app: &Arc<App>) -> Router {
-    let (rpc, socket) = (Arc::clone(app), Arc::clone(app));
-    Router::new()
-        .route("/rpc", post(move |request: Request| http::post(Arc::clone(&rpc), request)))
-        .route("/rpc/ws", get(move |request: Request| ws::get(Arc::clone(&socket), request)))
+    let routed = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, handler(app, route)));
+    routed
         .fallback(async |request: Request| problem(no_route(&request)))
         .method_not_allowed_fallback(async |request: Request| problem(no_method(&request)))
+}
+
+fn handler(app: &Arc<App>, route: &Route) -> MethodRouter {
+    let verb = MethodFilter::try_from(route.verb.clone()).expect("the table holds methods of RFC 9110");
+    let (app, operation) = (Arc::clone(app), route.operation);
+    if operation == Operation::Rpc {
+        on(verb, move |request: Request| http::post(Arc::clone(&app), request))
+    } else if operation == Operation::RpcSocket {
+        on(verb, move |request: Request| ws::get(Arc::clone(&app), request))
+    } else {
+        on(verb, move |request: Request| rest::handle(Arc::clone(&app), operation, request))
+    }
 }
 
 fn no_route(request: &Request) -> Problem {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
+use http::StatusCode;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use reach_schemas::{ErrorCode, Failure};
 
@@ -59,18 +59,4 @@ pub(super) async fn read(body: Body, body_max: usize, timeout: Duration) -> Resu
         Ok(Err(error)) => Err(BodyError::Broken(error.source().map_or_else(|| error.to_string(), ToString::to_string))),
         Err(_) => Err(BodyError::TooSlow(timeout)),
     }
-}
-
-/// Whether the content is said to be JSON.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let Some(content) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
-    let essence = content.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
-}
-
-/// The refusal of content that is not said to be JSON.
-pub(super) fn not_json(headers: &HeaderMap) -> Failure {
-    let given = headers.get(header::CONTENT_TYPE).map_or("none", |value| value.to_str().unwrap_or("unreadable"));
-    let message = format!("the content type must be application/json, and is {given}");
-    Failure::new(ErrorCode::InvalidRequest, message)
 }

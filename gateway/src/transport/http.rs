@@ -11,7 +11,7 @@ use super::app::{App, problem};
 use super::body::{self, BodyError};
 use super::drain::run;
 use super::finish::finishing;
-use crate::rest::Problem;
+use crate::rest::refuse_unless_json;
 use crate::rpc::{self, Limits, error_of};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -19,9 +19,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Answers one frame: 200 with the answer, or 204 where nothing may be said. What is wrong with the frame itself is
 /// answered with 200 as well, as JSON-RPC has it; only what kept the frame from being read has a status of its own.
 pub(super) async fn post(app: Arc<App>, request: Request) -> Response {
-    if !body::is_json(request.headers()) {
-        let problem_body = Problem::from(body::not_json(request.headers()));
-        return problem(problem_body.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    if let Err(not_json) = refuse_unless_json(request.headers()) {
+        return problem(not_json);
     }
     let frame = match body::read(request.into_body(), app.settings.body_max, app.settings.body_timeout).await {
         Ok(frame) => frame,

@@ -63,6 +63,7 @@ pub async fn serve(
         }
     }
     drop(listener);
+    port.app.gateway.end_waits();
     app.drain.finish(&app.connections, app.settings.drain_timeout).await;
     Ok(())
 }
@@ -76,7 +77,7 @@ async fn after_failure(error: &io::Error) {
     }
 }
 
-/// Answers without having read a request, and waits for the peer to have the answer.
+/// Answers whatever is asked first, and waits for the peer to have the answer.
 async fn turn_away(mut stream: TcpStream, connections_max: usize) -> io::Result<()> {
     let message = format!("{connections_max} connections are open, as many as may be; nothing was taken on");
     let failure = Failure { retry_after: Some(Span::from_secs(1)), ..Failure::new(ErrorCode::Overloaded, message) };
@@ -86,10 +87,14 @@ async fn turn_away(mut stream: TcpStream, connections_max: usize) -> io::Result<
          content-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
+    // An answer that comes before its request is none to most clients.
+    let mut unread = [0; 1024];
+    if stream.read(&mut unread).await? == 0 {
+        return Ok(());
+    }
     stream.write_all(&[head.as_bytes(), &body].concat()).await?;
     stream.shutdown().await?;
     // Closing with unread bytes would reset the connection, and the answer with it.
-    let mut unread = [0; 1024];
     while stream.read(&mut unread).await? > 0 {}
     Ok(())
 }

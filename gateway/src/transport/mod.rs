@@ -11,6 +11,7 @@ mod guard;
 mod http;
 mod listen;
 mod port;
+mod rest;
 mod stdio;
 mod ws;
 

@@ -64,13 +64,14 @@ where
             speaking.await
         }
         spoken = &mut speaking => spoken,
-        never = hurry(&drain) => match never {},
+        never = hurry(&gateway, &drain) => match never {},
     }
 }
 
-/// Has what still runs answered when the gateway cannot wait any longer.
-async fn hurry(drain: &Drain) -> std::convert::Infallible {
+/// Ends waits once the gateway stops, and has what still runs answered when it cannot wait any longer.
+async fn hurry(gateway: &Gateway, drain: &Drain) -> std::convert::Infallible {
     drain.stop.cancelled().await;
+    gateway.end_waits();
     tokio::time::sleep(DRAIN).await;
     drain.overdue.cancel();
     std::future::pending().await

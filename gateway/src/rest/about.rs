@@ -1,0 +1,41 @@
+//! Routes about the gateway itself.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode};
+use reach_schemas::{ErrorCode, Failure};
+
+use super::{Answer, JSON, Problem, Request, ok, openapi, with_body};
+use crate::rpc::methods::Context;
+
+const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
+
+/// The document does not change while the gateway runs.
+static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| openapi::text().into());
+
+/// Well is a gateway that could take a task on: its store takes a write.
+pub(super) async fn health(context: &Context) -> Answer {
+    context.gateway.check().await?;
+    ok(&serde_json::json!({ "status": "ok" }))
+}
+
+pub(super) fn openapi() -> Response<Bytes> {
+    with_body(StatusCode::OK, JSON, OPENAPI.clone())
+}
+
+/// The page of an error, by its name; the pages name each other with `.md` at the end.
+pub(super) fn error_page(request: &Request) -> Answer {
+    let name = request.part.as_deref().unwrap_or_default();
+    let code = ErrorCode::by_name(name.strip_suffix(".md").unwrap_or(name));
+    let page = code.map(ErrorCode::page).ok_or_else(|| {
+        let message = format!("there is no error {name:?}");
+        Problem::from(Failure::new(ErrorCode::MethodNotFound, message))
+    })?;
+    Ok(with_body(StatusCode::OK, MARKDOWN, Bytes::from_static(page.as_bytes())))
+}
+
+/// JSON-RPC is not for here; a transport that asks is wired wrongly.
+pub(super) fn not_rest() -> Problem {
+    Failure::new(ErrorCode::Internal, "this route speaks JSON-RPC, and was asked as REST").into()
+}

@@ -1,0 +1,42 @@
+//! REST: a request is read whole, and given to its route.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::response::Response;
+
+use super::app::{App, problem};
+use super::body;
+use super::drain::shutting_down;
+use super::finish::finishing;
+use crate::rest::{self, Operation, Problem};
+
+/// Answers one request.
+pub(super) async fn handle(app: Arc<App>, operation: Operation, request: Request) -> Response {
+    let (mut parts, content) = request.into_parts();
+    let content = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
+        Ok(content) => content,
+        Err(error) => {
+            let status = error.status();
+            return problem(Problem::from(error.into_failure()).with_status(status));
+        }
+    };
+    let part = match RawPathParams::from_request_parts(&mut parts, &()).await {
+        Ok(params) => params.iter().next().map(|(_, part)| part.to_owned()),
+        Err(rejection) => {
+            tracing::debug!(%rejection, "a path has no readable part");
+            None
+        }
+    };
+    let request = rest::Request { part, uri: parts.uri, headers: parts.headers, body: content };
+    let answer = finishing(async move {
+        let context = app.context();
+        tokio::select! {
+            biased;
+            answer = rest::answer(&context, operation, &request) => answer,
+            () = app.drain.overdue.cancelled() => Problem::from(shutting_down()).into_response(),
+        }
+    });
+    answer.await.map(Body::from)
+}

@@ -1,0 +1,74 @@
+//! A gateway in this process over the memory store, with its port on a real socket, for tests.
+
+#![allow(dead_code, reason = "each of the tests that share this module uses a part of it")]
+
+pub(crate) mod peer;
+pub(crate) mod vectors;
+pub(crate) mod web;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use reach_gateway::adapter::Adapters;
+use reach_gateway::bus::local::Local;
+use reach_gateway::clock::Clock;
+use reach_gateway::gateway::{Gateway, Ports, Settings};
+use reach_gateway::sessions::Sessions;
+use reach_gateway::store::memory::MemoryStore;
+use reach_gateway::transport::{HttpSettings, serve};
+use reach_gateway::worker;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// A gateway and its port.
+pub(crate) struct Running {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    pub(crate) served: JoinHandle<std::io::Result<()>>,
+    _stopped_when_dropped: DropGuard,
+}
+
+/// A gateway that works, without a port.
+pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gateway> {
+    let sessions = Arc::new(Sessions::default());
+    let ports = Ports {
+        store: Arc::new(MemoryStore::new()),
+        bus: Arc::new(Local::default()),
+        adapters: adapters(&sessions),
+        sessions,
+        clock: Clock::start(),
+        rng: Rng::with_seed(7),
+    };
+    let gateway = Gateway::new(ports, settings);
+    drop(worker::start(&gateway, stop));
+    gateway
+}
+
+fn adapters(_sessions: &Arc<Sessions>) -> Adapters {
+    Adapters::new()
+}
+
+/// A gateway with its port.
+pub(crate) async fn start() -> Running {
+    start_with(Settings::default(), HttpSettings::default()).await
+}
+
+/// A gateway with its port, set otherwise than usual.
+pub(crate) async fn start_with(own: Settings, settings: HttpSettings) -> Running {
+    let stop = CancellationToken::new();
+    let gateway = gateway(own, &stop);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = tokio::spawn(serve(Arc::clone(&gateway), listener, settings, stop.clone()));
+    Running { gateway, address, served, _stopped_when_dropped: stop.clone().drop_guard(), stop }
+}
+
+impl Running {
+    /// The address of a path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}

@@ -1,0 +1,151 @@
+//! What the REST routes do.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::common::start;
+use crate::common::web::{Puller, Web};
+
+const RESULT: &str = r#"{"z": 1.10,"a":12345678901234567890123,"m":"\u00e9"}"#;
+
+fn work(params: Value) -> Value {
+    json!({ "capability": "work", "params": params })
+}
+
+#[tokio::test]
+async fn a_task_is_taken_on_and_its_result_comes_byte_for_byte() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    let taken = web.post("/tasks", &work(json!({ "n": 1 }))).await;
+    assert_eq!(taken.status, 202, "{taken:?}");
+    let place = taken.header("location").to_owned();
+    assert_eq!(place, format!("/tasks/{}", taken.json()["task_id"].as_str().unwrap()));
+
+    let early = web.get(&format!("{place}/result")).await;
+    assert_eq!((early.status, early.header("retry-after")), (202, "1"), "{early:?}");
+    assert_eq!(early.json()["task_id"], taken.json()["task_id"]);
+
+    let result = format!("{place}/result?wait=30s");
+    let (awaited, ()) = tokio::join!(web.get(&result), async {
+        let task = agent.pull().await;
+        agent.complete(&task, RESULT).await;
+    });
+    assert_eq!((awaited.status, awaited.header("content-type")), (200, "application/json"));
+    assert_eq!(awaited.text, RESULT);
+    let view = web.get(&place).await.json();
+    assert_eq!((&view["phase"], &view["outcome"]), (&json!("completed"), &json!("REACH_OK")));
+    assert!(!web.get(&format!("{place}/explain")).await.json()["decisions"].as_array().unwrap().is_empty());
+    assert_eq!(web.get("/tasks?phase=completed&limit=5").await.json()["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_in_the_header_gives_the_same_task_and_says_so() {
+    let running = start().await;
+    let (web, _agent) = (Web::new(&running), Puller::start(&running).await);
+    let first = web.post_with("/tasks", &[("idempotency-key", "k 1")], &work(json!({}))).await;
+    assert_eq!((first.status, first.header("idempotent-replayed")), (202, ""), "{first:?}");
+    for key in ["k 1", r#""k 1""#] {
+        let again = web.post_with("/tasks", &[("idempotency-key", key)], &work(json!({}))).await;
+        assert_eq!((again.status, again.header("idempotent-replayed")), (200, "true"), "{again:?}");
+        assert_eq!(again.header("location"), first.header("location"));
+    }
+    let other = web.post_with("/tasks", &[("idempotency-key", "k 1")], &work(json!({ "n": 2 }))).await;
+    other.problem(422, "idempotency_key_reused");
+    let mut both = work(json!({}));
+    both["idempotency_key"] = "k 2".into();
+    web.post_with("/tasks", &[("idempotency-key", "k 1")], &both).await.problem(422, "invalid_params");
+}
+
+#[tokio::test]
+async fn a_trace_in_the_header_reaches_the_agent() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    assert_eq!(web.post_with("/tasks", &[("traceparent", trace)], &work(json!({}))).await.status, 202);
+    assert_eq!(agent.pull().await["traceparent"], trace);
+}
+
+#[tokio::test]
+async fn reach_and_invoke_wait_for_the_end() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    for (path, body) in [("/reach", work(json!({}))), ("/agent/worker@n/invoke", work(json!({})))] {
+        let (reached, ()) = tokio::join!(web.post(path, &body), async {
+            let task = agent.pull().await;
+            agent.complete(&task, "[1.0]").await;
+        });
+        assert_eq!(reached.status, 200, "{reached:?}");
+        assert!(reached.text.contains(r#""result":[1.0]"#), "{}", reached.text);
+        assert!(reached.header("location").starts_with("/tasks/"));
+    }
+    let mut short = work(json!({}));
+    short["wait"] = "10ms".into();
+    let pending = web.post("/reach", &short).await;
+    assert_eq!((pending.status, pending.header("retry-after")), (202, "1"), "{pending:?}");
+    assert_eq!(pending.json()["outcome"], "REACH_TIMEOUT");
+    web.post("/agent/other@n/invoke", &json!({ "to_agent": "worker@n" })).await.problem(422, "invalid_params");
+}
+
+#[tokio::test]
+async fn a_task_that_did_not_end_well_answers_with_its_problem() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    let asked = work(json!({}));
+    let (reached, ()) = tokio::join!(web.post("/reach", &asked), async {
+        let task = agent.pull().await;
+        agent.fail(&task, "no paper").await;
+    });
+    let problem = reached.problem(502, "agent_failed");
+    assert_eq!((&problem["detail"], &problem["details"]), (&json!("no paper"), &json!({ "line": 7 })));
+    let place = format!("/tasks/{}", problem["task_id"].as_str().unwrap());
+    assert_eq!(reached.header("location"), place);
+    web.get(&format!("{place}/result")).await.problem(502, "agent_failed");
+
+    let letters = web.get("/dead-letters").await.json();
+    let task = web.get(&place).await.json();
+    let is_letter = task["phase"] == "dead_lettered";
+    assert_eq!(letters["tasks"].as_array().unwrap().len(), usize::from(is_letter), "{task}");
+    let redriven = web.post("/dead-letters/redrive", &json!({ "task_ids": [problem["task_id"]] })).await.json();
+    assert_eq!(redriven["redriven"].as_array().unwrap().len(), usize::from(is_letter), "{redriven}");
+}
+
+#[tokio::test]
+async fn a_task_is_called_off() {
+    let running = start().await;
+    let (web, _agent) = (Web::new(&running), Puller::start(&running).await);
+    let place = web.post("/tasks", &work(json!({}))).await.header("location").to_owned();
+    let cancelled = web.ask(Method::POST, &format!("{place}/cancel"), &[], None).await;
+    assert_eq!((cancelled.status, &cancelled.json()["phase"]), (200, &json!("cancelled")));
+    web.get(&format!("{place}/result")).await.problem(409, "cancelled");
+}
+
+#[tokio::test]
+async fn agents_register_beat_and_are_found() {
+    let running = start().await;
+    let web = Web::new(&running);
+    let card =
+        json!({ "agent_id": "teller@n", "capabilities": [{ "name": "weather", "description": "Tells the weather." }] });
+    let registered = web.post("/agent/register", &card).await;
+    assert_eq!((registered.status, &registered.json()["generation"]), (200, &json!(1)), "{registered:?}");
+    let beat = web.post("/agent/heartbeat", &json!({ "agent_id": "teller@n" })).await;
+    assert!(beat.json()["heartbeat_due_at"].is_string());
+    assert_eq!(web.get("/agents?namespace=n").await.json()["agents"].as_array().unwrap().len(), 1);
+    assert_eq!(web.get("/agents/teller@n").await.json()["card"]["agent_id"], "teller@n");
+    assert_eq!(web.get("/agents/teller%40n").await.json()["state"], "alive");
+    let found = web.get("/capabilities?intent=tell%20the%20weather").await.json();
+    assert_eq!(found["capabilities"][0]["agent_id"], "teller@n", "{found}");
+}
+
+#[tokio::test]
+async fn the_gateway_tells_about_itself() {
+    let running = start().await;
+    let web = Web::new(&running);
+    let health = web.get("/healthz").await;
+    assert_eq!((health.status, health.text.as_str()), (200, r#"{"status":"ok"}"#));
+    for name in ["too_large", "too_large.md"] {
+        let page = web.get(&format!("/errors/{name}")).await;
+        assert_eq!((page.status, page.header("content-type")), (200, "text/markdown; charset=utf-8"));
+        assert!(page.text.starts_with("# `too_large`"));
+    }
+    web.get("/errors/no_such").await.problem(404, "method_not_found");
+}
