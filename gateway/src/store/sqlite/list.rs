@@ -76,3 +76,41 @@ fn statement(query: &Query, tables: &str, ordered: &str, phases: &[PhaseName], m
     let _ = write!(sql, " ORDER BY {ordered}.id DESC LIMIT ?4");
     sql
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How SQLite goes about each statement of a query.
+    fn plans(query: &Query) -> Vec<String> {
+        let file = Connection::open_in_memory().unwrap();
+        file.execute_batch(include_str!("layout_1.sql")).unwrap();
+        let explain = |sql: String| {
+            let mut statement = file.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let values = params![&ABOVE_ALL[..], "a@ns", "alice", 9];
+            let steps = statement.query_map(values, |row| row.get::<_, String>(3)).unwrap();
+            steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+        };
+        statements(query).into_iter().map(explain).collect()
+    }
+
+    #[test]
+    fn finished_work_is_found_by_an_index_and_never_sorted() {
+        let badly = vec![PhaseName::DeadLettered, PhaseName::Failed];
+        let (agent, scope) = ("a@ns".parse().ok(), Some("alice".to_owned()));
+        let finished = |index: &str, query: Query| {
+            for plan in plans(&query).iter().filter(|plan| plan.contains("done")) {
+                assert!(
+                    plan.contains(index) && !plan.contains("SCAN") && !plan.contains("B-TREE"),
+                    "{query:?}: {plan}"
+                );
+            }
+        };
+        finished("SEARCH task USING INDEX", Query::default());
+        finished("SEARCH task USING INDEX", Query { scope: scope.clone(), ..Query::default() });
+        finished("SEARCH task USING INDEX", Query { phases: vec![PhaseName::Completed], ..Query::default() });
+        finished("done_badly (phase=? AND id<?)", Query { phases: badly.clone(), ..Query::default() });
+        finished("done_agent (agent=? AND id<?)", Query { agent: agent.clone(), ..Query::default() });
+        finished("done_agent (agent=? AND id<?)", Query { agent, phases: badly, scope, ..Query::default() });
+    }
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::SqliteConfig;
@@ -20,6 +21,8 @@ const LAYOUTS: [&str; 1] = [include_str!("layout_1.sql")];
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many pages of log are written before they are carried over into the file.
 const CHECKPOINT_PAGES: u32 = 4000;
+/// How much of the file the writer keeps in memory, in KiB.
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
 /// How many statements each connection keeps prepared.
 const STATEMENTS_MAX: usize = 64;
 
@@ -91,9 +94,16 @@ pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    keep_plans(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// Plans every statement once: without this, SQLite plans some of them again whenever their values change.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// The layout of the file, 0 if it is new. Reads only.
@@ -119,7 +129,8 @@ fn identify(connection: &Connection, path: &Path) -> Result<usize, Error> {
 }
 
 fn prepare_writer(connection: &Connection, config: &SqliteConfig) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    keep_plans(connection)?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
