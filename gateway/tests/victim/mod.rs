@@ -96,7 +96,8 @@ impl Ledger {
         use std::io::Write;
         let _one_at_a_time = self.1.lock().unwrap();
         let mut file = std::fs::File::options().create(true).append(true).open(&self.0).unwrap();
-        writeln!(file, "{task}").unwrap();
+        // One write for the whole line: others append to the same file.
+        file.write_all(format!("{task}\n").as_bytes()).unwrap();
     }
 
     pub(crate) fn counts(&self) -> BTreeMap<TaskId, usize> {
