@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reach_schemas::{AgentId, RawJson};
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How many messages may wait to be sent on one connection; with more, it is too slow and is closed.
 pub const OUTGOING_MAX: usize = 1024;
@@ -52,13 +52,23 @@ struct Open {
 struct Session {
     outgoing: mpsc::Sender<String>,
     pending: HashMap<u64, oneshot::Sender<Reply>>,
+    /// Told whenever something pending is not so any more.
+    settled: Arc<Notify>,
     agents: Vec<AgentId>,
+}
+
+impl Session {
+    fn take(&mut self, number: u64) -> Option<oneshot::Sender<Reply>> {
+        self.settled.notify_waiters();
+        self.pending.remove(&number)
+    }
 }
 
 /// One open connection, as its transport holds it. Dropping it closes the session.
 pub struct Handle {
     id: SessionId,
     sessions: Arc<Sessions>,
+    settled: Arc<Notify>,
     on_close: Option<Box<dyn FnOnce(Vec<AgentId>) + Send + Sync>>,
 }
 
@@ -94,9 +104,10 @@ impl Sessions {
     ) -> (Handle, mpsc::Receiver<String>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (outgoing, receiver) = mpsc::channel(OUTGOING_MAX);
-        let session = Session { outgoing, pending: HashMap::new(), agents: Vec::new() };
+        let settled = Arc::new(Notify::new());
+        let session = Session { outgoing, pending: HashMap::new(), settled: Arc::clone(&settled), agents: Vec::new() };
         self.lock().sessions.insert(id, session);
-        (Handle { id, sessions: Arc::clone(self), on_close: Some(Box::new(on_close)) }, receiver)
+        (Handle { id, sessions: Arc::clone(self), settled, on_close: Some(Box::new(on_close)) }, receiver)
     }
 
     /// Has an agent reached over this session from now on. False if the session is gone or had the agent already.
@@ -144,7 +155,7 @@ impl Sessions {
             Ok(Err(_)) => Err(SessionError::Lost),
             Err(_) => {
                 if let Some(entry) = self.lock().sessions.get_mut(&session) {
-                    entry.pending.remove(&number);
+                    entry.take(number);
                 }
                 Err(SessionError::Timeout(timeout))
             }
@@ -200,8 +211,21 @@ impl Handle {
     /// Hands in an answer that came over this connection. False if nobody waits for it.
     pub fn answered(&self, id: &str, reply: Reply) -> bool {
         let Ok(number) = id.parse::<u64>() else { return false };
-        let pending = self.sessions.lock().sessions.get_mut(&self.id).and_then(|entry| entry.pending.remove(&number));
+        let pending = self.sessions.lock().sessions.get_mut(&self.id).and_then(|entry| entry.take(number));
         pending.is_some_and(|waiting| waiting.send(reply).is_ok())
+    }
+
+    /// Waits until no request of ours is unanswered on this connection.
+    pub async fn all_answered(&self) {
+        loop {
+            let settled = self.settled.notified();
+            tokio::pin!(settled);
+            settled.as_mut().enable();
+            if self.sessions.lock().sessions.get(&self.id).is_none_or(|entry| entry.pending.is_empty()) {
+                return;
+            }
+            settled.await;
+        }
     }
 }
 
@@ -243,6 +267,7 @@ mod tests {
         assert_eq!(ask().await, Err(SessionError::Timeout(Duration::from_secs(1))));
         let id = outgoing.recv().await.and_then(|text| text.split(['"', ':', ',']).find_map(|t| t.parse::<u64>().ok()));
         assert!(!handle.answered(&id.unwrap().to_string(), RawJson::parse("1").map_err(|_| unreachable!())));
+        handle.all_answered().await;
         let (lost, ()) = tokio::join!(ask(), async { drop(handle) });
         assert_eq!(lost, Err(SessionError::Lost));
         assert_eq!(sessions.count(&agent), 0);

@@ -4,6 +4,8 @@
 
 mod common;
 
+#[path = "wire/connected.rs"]
+mod connected;
 #[path = "wire/limits.rs"]
 mod limits;
 #[path = "wire/openapi.rs"]

@@ -128,10 +128,12 @@ impl Conversation {
         let _ = self.seats.acquire_many(SEATS).await;
     }
 
-    /// Waits until the gateway stops and everything that was begun is done.
+    /// Waits until the gateway stops, everything that was begun is done, and the peer has answered what it was asked:
+    /// whether it has the work that was pushed to it must not stay unknown for want of a moment.
     pub(super) async fn is_drained(&self) {
         self.drain.stop.cancelled().await;
         self.is_idle().await;
+        self.handle.all_answered().await;
     }
 }
 

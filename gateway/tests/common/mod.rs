@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use reach_gateway::adapter::Adapters;
+use reach_gateway::adapter::session::SessionAdapter;
+use reach_gateway::adapter::{Adapter, Adapters};
 use reach_gateway::bus::local::Local;
 use reach_gateway::clock::Clock;
 use reach_gateway::gateway::{Gateway, Ports, Settings};
@@ -18,6 +19,7 @@ use reach_gateway::sessions::Sessions;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::transport::{HttpSettings, serve};
 use reach_gateway::worker;
+use reach_schemas::Protocol;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -34,12 +36,13 @@ pub(crate) struct Running {
 /// A gateway that works, without a port.
 pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gateway> {
     let sessions = Arc::new(Sessions::default());
+    let clock = Clock::start();
     let ports = Ports {
         store: Arc::new(MemoryStore::new()),
         bus: Arc::new(Local::default()),
-        adapters: adapters(&sessions),
+        adapters: adapters(&sessions, clock),
         sessions,
-        clock: Clock::start(),
+        clock,
         rng: Rng::with_seed(7),
     };
     let gateway = Gateway::new(ports, settings);
@@ -47,8 +50,9 @@ pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gatew
     gateway
 }
 
-fn adapters(_sessions: &Arc<Sessions>) -> Adapters {
-    Adapters::new()
+fn adapters(sessions: &Arc<Sessions>, clock: Clock) -> Adapters {
+    let session: Arc<dyn Adapter> = Arc::new(SessionAdapter::new(Arc::clone(sessions), clock));
+    Adapters::from([(Protocol::Websocket, session)])
 }
 
 /// A gateway with its port.
