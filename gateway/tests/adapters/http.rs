@@ -13,7 +13,8 @@ use reach_gateway::adapter::{Adapter, Delivered, HealthReport};
 use reach_gateway::clock::Clock;
 use reach_schemas::{Effect, ErrorCode, FencingToken, Protocol, RawJson, Span, TaskId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use crate::contract::{LONG, PARAMS, Peers, agent, delivery, done, endpoint, failed};
 
@@ -116,15 +117,46 @@ where
     (address, count)
 }
 
-/// Reads the request and resets the connection.
-async fn resetting() -> (String, Arc<Mutex<usize>>) {
-    raw(|mut stream, count| async move {
-        if read_request(&mut stream).await.is_some() {
+/// How a connection ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// By a reset.
+    Reset,
+    /// In good order.
+    Close,
+}
+
+/// Answers so many requests of a connection, reads one more, and ends the connection.
+async fn ending(end: End, answered: usize) -> (String, Arc<Mutex<usize>>) {
+    raw(move |mut stream, count| async move {
+        for number in 0..=answered {
+            if read_request(&mut stream).await.is_none() {
+                return;
+            }
             *count.lock().unwrap() += 1;
+            if number < answered {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1").await.unwrap();
+            }
         }
-        stream.set_zero_linger().unwrap();
+        if let End::Reset = end {
+            stream.set_zero_linger().unwrap();
+        }
     })
     .await
+}
+
+/// A listener that is too busy to take a connection, and the connections that keep it so.
+async fn choked() -> (String, TcpListener, Vec<TcpStream>) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
+        waiting.push(stream.unwrap());
+        assert!(waiting.len() < 64, "the backlog has no end");
+    }
+    (format!("http://{address}/"), listener, waiting)
 }
 
 /// An address at which nobody listens.
@@ -141,7 +173,7 @@ async fn peers(origin: &str) -> Peers {
         clock,
         well: (http(format!("{origin}/echo")), done(PARAMS)),
         silent: http(format!("{origin}/silent")),
-        dying: http(resetting().await.0),
+        dying: http(ending(End::Close, 0).await.0),
         absent: http(refused().await),
     }
 }
@@ -232,34 +264,39 @@ async fn a_refused_connection_never_started() {
 }
 
 #[tokio::test]
-async fn a_reset_after_the_request_was_sent_is_unknown_and_it_is_not_sent_again() {
-    let (address, count) = resetting().await;
+async fn a_connection_that_does_not_open_in_time_never_started() {
+    let (address, _listener, _waiting) = choked().await;
     let (_, origin) = scripted().await;
     let peers = peers(&origin).await;
-    let (failure, trace) = failed(peers.deliver(&endpoint(Protocol::Http, address), Effect::Write, LONG).await);
-    assert_eq!((failure.code, trace), (ErrorCode::AgentLost, Trace::Unknown), "{failure:?}");
-    assert_eq!(*count.lock().unwrap(), 1);
+    let delivered = peers.deliver(&endpoint(Protocol::Http, address), Effect::Write, Span::from_ms(300)).await;
+    let (failure, trace) = failed(delivered);
+    assert_eq!((failure.code, trace), (ErrorCode::Unreachable, Trace::NotStarted), "{failure:?}");
 }
 
 #[tokio::test]
-async fn a_reset_on_a_reused_connection_is_unknown_and_not_sent_again() {
-    let (address, count) = raw(|mut stream, count| async move {
-        read_request(&mut stream).await.unwrap();
-        *count.lock().unwrap() += 1;
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1").await.unwrap();
-        if read_request(&mut stream).await.is_some() {
-            *count.lock().unwrap() += 1;
-        }
-        stream.set_zero_linger().unwrap();
-    })
-    .await;
-    let (_, origin) = scripted().await;
-    let peers = peers(&origin).await;
-    let agent = endpoint(Protocol::Http, address);
-    assert_eq!(peers.deliver(&agent, Effect::Write, LONG).await, done("1"));
-    let (failure, trace) = failed(peers.deliver(&agent, Effect::Write, LONG).await);
-    assert_eq!((failure.code, trace), (ErrorCode::AgentLost, Trace::Unknown), "{failure:?}");
-    assert_eq!(*count.lock().unwrap(), 2);
+async fn a_reset_after_the_request_was_sent_is_unknown() {
+    for end in [End::Reset, End::Close] {
+        let (address, count) = ending(end, 0).await;
+        let (_, origin) = scripted().await;
+        let peers = peers(&origin).await;
+        let (failure, trace) = failed(peers.deliver(&endpoint(Protocol::Http, address), Effect::Write, LONG).await);
+        assert_eq!((failure.code, trace), (ErrorCode::AgentLost, Trace::Unknown), "{failure:?}");
+        assert_eq!(*count.lock().unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_sent_on_a_reused_connection_is_not_sent_again() {
+    for end in [End::Reset, End::Close] {
+        let (address, count) = ending(end, 1).await;
+        let (_, origin) = scripted().await;
+        let peers = peers(&origin).await;
+        let agent = endpoint(Protocol::Http, address);
+        assert_eq!(peers.deliver(&agent, Effect::Write, LONG).await, done("1"));
+        let (failure, trace) = failed(peers.deliver(&agent, Effect::Write, LONG).await);
+        assert_eq!((failure.code, trace), (ErrorCode::AgentLost, Trace::Unknown), "{failure:?}");
+        assert_eq!(*count.lock().unwrap(), 2);
+    }
 }
 
 #[tokio::test]
@@ -309,7 +346,7 @@ async fn a_delivery_that_is_given_up_closes_its_connection() {
     let (_, origin) = scripted().await;
     let peers = peers(&origin).await;
     let agent = endpoint(Protocol::Http, address);
-    let given_up = tokio::time::timeout(Duration::from_millis(200), peers.deliver(&agent, Effect::Write, LONG)).await;
+    let given_up = timeout(Duration::from_millis(200), peers.deliver(&agent, Effect::Write, LONG)).await;
     assert!(given_up.is_err());
     assert_eq!(on_closed.recv().await, Some(true));
     assert_eq!(*count.lock().unwrap(), 1);
@@ -349,5 +386,5 @@ async fn a_cancellation_that_nobody_answers_is_given_up() {
     let stuck = endpoint(Protocol::Http, serve(Router::new().fallback(std::future::pending::<()>)).await);
     let agent = agent();
     let cancel = peers.adapter.cancel(&stuck, &agent, TaskId::from_parts(1, 1), FencingToken(1));
-    tokio::time::timeout(Duration::from_secs(4), cancel).await.expect("two seconds are enough");
+    timeout(Duration::from_secs(4), cancel).await.expect("two seconds are enough");
 }

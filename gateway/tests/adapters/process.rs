@@ -80,11 +80,13 @@ fn processes() -> Vec<(u32, char, u32)> {
     fs::read_dir("/proc").unwrap().flatten().filter_map(read).collect()
 }
 
-/// Whether no member of the groups that these processes lead is left, the leaders not even as zombies.
-fn are_gone(leaders: &[u32]) -> bool {
+/// Whether none of these processes is left, and nothing else of the group that the first of them leads: it is not even
+/// a zombie.
+fn are_gone(ids: &[u32]) -> bool {
+    let leader = ids[0];
     let is_left = |&(id, state, group): &(u32, char, u32)| {
-        // A child is reaped by the machine's first process, which takes its time.
-        leaders.contains(&group) && (state != 'Z' || leaders.contains(&id))
+        // Children are reaped by the machine's first process, which takes its time.
+        (group == leader || ids.contains(&id)) && (state != 'Z' || id == leader)
     };
     !processes().iter().any(is_left)
 }
@@ -225,14 +227,14 @@ async fn a_cancelled_subprocess_is_gone_with_its_children() {
         assert!(ids.iter().all(|id| members.contains(id)), "{ids:?} are not all in the group: {members:?}");
         // Another attempt of the same task is another command.
         scripts.adapter.cancel(&family, &agent(), task, reach_schemas::FencingToken(6)).await;
-        assert!(!are_gone(&ids[..1]));
+        assert!(!are_gone(&ids));
         scripts.adapter.cancel(&family, &agent(), task, token).await;
         ids
     };
     let (delivered, ids) = tokio::join!(scripts.adapter.deliver(&family, delivery), call_off);
     let (failure, trace) = failed(delivered);
     assert_eq!((failure.code, trace), (ErrorCode::Cancelled, Trace::Unknown));
-    within(Duration::from_secs(1), || are_gone(&ids[..1])).await;
+    within(Duration::from_secs(1), || are_gone(&ids)).await;
 }
 
 #[tokio::test]
@@ -243,7 +245,7 @@ async fn a_subprocess_whose_time_is_over_is_gone_with_its_children() {
     let (failure, trace) = failed(scripts.adapter.deliver(&family, delivery).await);
     assert_eq!((failure.code, trace), (ErrorCode::Timeout, Trace::Unknown));
     let ids = scripts.process_ids("ids").await;
-    within(Duration::from_secs(1), || are_gone(&ids[..1])).await;
+    within(Duration::from_secs(1), || are_gone(&ids)).await;
 }
 
 #[tokio::test]
@@ -264,9 +266,9 @@ async fn a_subprocess_that_is_given_up_is_gone_even_if_it_will_not_hear() {
 }
 
 #[tokio::test]
-async fn a_subprocess_may_tidy_up_before_it_ends() {
+async fn a_subprocess_may_tidy_up_and_talk_about_it_before_it_ends() {
     let scripts = Scripts::new();
-    let tidy = "trap 'echo tidied > note; exit 0' TERM\n{ echo $$; echo end; } > ids\nwhile :; do sleep 0.05; done";
+    let tidy = "trap 'echo about to tidy; echo and to go >&2; echo tidied > note; exit 0' TERM\n{ echo $$; echo end; } > ids\nwhile :; do sleep 0.05; done";
     let tidy = scripts.sh("tidy.sh", tidy);
     tokio::select! {
         delivered = scripts.adapter.deliver(&tidy, delivery(scripts.clock, Effect::Write, PARAMS, LONG)) => panic!("{delivered:?}"),

@@ -9,7 +9,7 @@ use reach_schemas::{AgentId, TaskId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::group::Group;
+use super::group::{Group, Leader};
 
 /// How large a result may be.
 pub(super) const RESULT_MAX: usize = 8 * 1024 * 1024;
@@ -53,16 +53,15 @@ impl Said {
 
 /// Feeds a command, listens to it, and waits until it ends.
 pub(super) async fn talk(group: &mut Group, input: &[u8], said: &mut Said) -> io::Result<Ended> {
-    let leader = group.leader();
-    let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
+    let Leader { process, stdin, stdout, stderr } = group.leader();
     let Said { printed, complaints } = said;
     let streams =
         async { tokio::try_join!(feed(stdin, input), collect(stdout, printed), complaints.follow(stderr)).map(drop) };
     tokio::pin!(streams);
     let (status, streamed) = tokio::select! {
-        status = leader.wait() => (status?, timeout(OUTPUT_TIMEOUT, streams).await.unwrap_or(Ok(()))),
+        status = process.wait() => (status?, timeout(OUTPUT_TIMEOUT, streams).await.unwrap_or(Ok(()))),
         streamed = &mut streams => match streamed {
-            Ok(()) => (leader.wait().await?, Ok(())),
+            Ok(()) => (process.wait().await?, Ok(())),
             Err(flood) => return Ok(flood),
         },
     };
