@@ -1,0 +1,269 @@
+//! The command line, as its user writes it.
+
+mod task;
+
+use agent_reach_sdk::client::DEFAULT_URL;
+use agent_reach_sdk::schemas::Namespace;
+use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use task::{TaskFlags, new_key};
+
+use crate::exit;
+
+/// Look at an Agent-Reach gateway and ask it for work.
+///
+/// Tables for people; with --json the wire's own objects, for machines.
+#[derive(Debug, Parser)]
+#[command(name = "reachctl", version, after_help = exit::TABLE, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// The gateway
+    #[arg(long, global = true, value_name = "URL", env = "AGENT_REACH_URL", default_value = DEFAULT_URL)]
+    pub(crate) url: String,
+    /// Print the wire's objects: one JSON document, or JSON lines with --watch
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show agents, tasks and capabilities
+    #[command(subcommand)]
+    Get(Get),
+    /// Submit a task; print its id and phase, or its result with --wait
+    Submit(SubmitArgs),
+    /// Submit a task, wait for its end and print its result
+    Reach(ReachArgs),
+    /// Wait for a task's end and print its result
+    Wait(WaitArgs),
+    /// Call a task off
+    Cancel { task: TaskId },
+    /// Show who would get a task, where and why; submit nothing
+    Resolve(TaskFlags),
+    /// Show how a task found its agent: who was looked at, each term of the score, who lost and why
+    Explain { task: TaskId },
+    /// Look at tasks that were given up on, and send them again
+    #[command(subcommand)]
+    DeadLetters(DeadLetters),
+    /// Send an agent no new work; what it has may finish
+    Drain { agent: AgentId },
+    /// Register an agent by its card
+    Register {
+        /// The card as JSON; - for standard input
+        file: String,
+    },
+    /// Forget an agent; what it has is taken back
+    Deregister { agent: AgentId },
+    /// Call any JSON-RPC method and print what it answers
+    Call {
+        /// The method, for example task/get
+        method: String,
+        /// JSON, @FILE, or - for standard input [default: {}]
+        params: Option<String>,
+    },
+    /// Show how the gateway is
+    Status,
+    /// Print what an error means and what to do, or list all errors
+    Errors {
+        /// The error's name or number
+        name: Option<String>,
+    },
+    /// Print the completions for a shell
+    Completions { shell: clap_complete::Shell },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Get {
+    /// List agents and how they are
+    Agents {
+        /// Only those of this namespace
+        #[arg(long)]
+        namespace: Option<Namespace>,
+        /// At most so many
+        #[arg(long, default_value_t = 1000)]
+        limit: u32,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show one agent
+    Agent {
+        agent: AgentId,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// List tasks, newest first
+    Tasks {
+        /// Only those in this phase
+        #[arg(long, value_parser = phase())]
+        phase: Option<PhaseName>,
+        /// Only those that this agent has or had
+        #[arg(long)]
+        agent: Option<AgentId>,
+        /// At most so many
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show one task; --watch follows it to its end
+    Task {
+        task: TaskId,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// List capabilities, or find those that fit words
+    Capabilities {
+        /// What is wanted, in words
+        #[arg(long, value_name = "TEXT")]
+        intent: Option<String>,
+        /// Only those of this namespace
+        #[arg(long)]
+        namespace: Option<Namespace>,
+        /// Only those that this agent may call
+        #[arg(long, value_name = "AGENT")]
+        from: Option<AgentId>,
+        /// At most so many [default: 5 with --intent, else 1000]
+        #[arg(long)]
+        limit: Option<u32>,
+        #[command(flatten)]
+        watch: Watch,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Watch {
+    /// Look again and again: redrawn on a terminal, else changes line by line
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// How often
+    #[arg(long, value_name = "SPAN", default_value = "2s", requires = "watch")]
+    pub(crate) interval: Span,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubmitArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskFlags,
+    /// Wait for the end and print the result, at most for SPAN [default: as long as the task's deadline]
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) wait: Option<Option<Span>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReachArgs {
+    #[command(flatten)]
+    pub(crate) task: TaskFlags,
+    /// Wait at most for SPAN [default: as long as the task's deadline]
+    #[arg(long, value_name = "SPAN", visible_alias = "timeout")]
+    pub(crate) wait: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    pub(crate) task: TaskId,
+    /// Wait at most for SPAN [default: as long as the task's deadline]
+    #[arg(long, value_name = "SPAN")]
+    pub(crate) timeout: Option<Span>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadLetters {
+    /// List dead letters, newest first
+    List {
+        /// Only those that this agent had last
+        #[arg(long)]
+        agent: Option<AgentId>,
+        /// At most so many
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show one dead letter with its history
+    Show { task: TaskId },
+    /// Send dead letters again, under their own ids
+    Redrive {
+        #[command(flatten)]
+        which: Which,
+        /// At most so many
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+        /// The new deadline, from now [default: as long as the first was]
+        #[arg(long, value_name = "SPAN")]
+        deadline: Option<Span>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Which {
+    /// These
+    #[arg(value_name = "TASK")]
+    pub(crate) tasks: Vec<TaskId>,
+    /// All that this agent had last
+    #[arg(long)]
+    pub(crate) agent: Option<AgentId>,
+    /// All, up to the limit
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// The phases by their words on the wire, which shells complete.
+fn phase() -> impl TypedValueParser<Value = PhaseName> {
+    let words = PossibleValuesParser::new(PhaseName::ALL.map(PhaseName::as_str));
+    words.try_map(|word| {
+        PhaseName::ALL.into_iter().find(|phase| phase.as_str() == word).ok_or_else(|| format!("{word} is no phase"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(format!("reachctl {line}").split(' ')).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wait_may_say_how_long_and_need_not() {
+        let wait = |line| match parse(line) {
+            Ok(Command::Submit(args)) => args.wait,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(wait("submit --intent x"), None);
+        assert_eq!(wait("submit --intent x --wait"), Some(None));
+        assert_eq!(wait("submit --wait 5s --intent x"), Some(Some(Span::from_secs(5))));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for line in [
+            "submit",
+            "submit --params {}",
+            "submit --intent x --priority 10",
+            "submit --intent x --tries 0",
+            "submit --intent x --deadline 30",
+            "get tasks --phase done",
+            "get agent nobody",
+            "get tasks --interval 1s",
+            "dead-letters redrive",
+            "dead-letters redrive --all --agent a@b",
+            "explain 17",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        for line in ["dead-letters redrive --all", "get tasks --phase dead_lettered --watch --interval 1s", "errors"] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+    }
+}

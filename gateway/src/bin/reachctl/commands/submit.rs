@@ -1,0 +1,118 @@
+//! Asking for work: submit, reach and wait. What the agent wrote goes to standard output as it wrote it; everything
+//! else goes to standard error.
+
+use std::time::Duration;
+
+use agent_reach_sdk::schemas::call::TaskRef;
+use agent_reach_sdk::{ErrorCode, Method, PhaseName, RawJson, Refusal, Span, TaskId, TaskView};
+
+use super::note;
+use crate::args::{ReachArgs, SubmitArgs, TaskFlags, WaitArgs, new_key};
+use crate::complaint::Complaint;
+use crate::exit::{Exit, Stop};
+use crate::render::tasks;
+use crate::session::{Session, read};
+
+/// How long after its own deadline a task's end is still waited for.
+const GRACE: Span = Span::from_secs(30);
+
+pub(crate) async fn submit(args: SubmitArgs, session: &Session) -> Result<Exit, Stop> {
+    let (answer, task) = send(args.task, session).await?;
+    match args.wait {
+        Some(timeout) => follow(task, timeout, session).await,
+        None => {
+            if session.out.is_json {
+                session.out.line(answer.get())?;
+            } else {
+                session.out.line(&format!("{} {}", task.task_id, task.phase.as_str()))?;
+                note(session, &tasks::where_it_is(&task))?;
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+pub(crate) async fn reach(args: ReachArgs, session: &Session) -> Result<Exit, Stop> {
+    let (_, task) = send(args.task, session).await?;
+    follow(task, args.wait, session).await
+}
+
+pub(crate) async fn wait(args: WaitArgs, session: &Session) -> Result<Exit, Stop> {
+    // Looked at once first: a task or a gateway that is not there is told at once.
+    let answer = session.ask(Method::TaskGet, &TaskRef { task_id: args.task }).await?;
+    follow(read(Method::TaskGet, &answer)?, args.timeout, session).await
+}
+
+async fn send(flags: TaskFlags, session: &Session) -> Result<(RawJson, TaskView), Stop> {
+    let mut submit = flags.into_submit()?;
+    if submit.idempotency_key.is_none() {
+        submit.idempotency_key = Some(new_key()?);
+    }
+    let answer = session.ask(Method::TaskSubmit, &submit).await?;
+    let task = read(Method::TaskSubmit, &answer)?;
+    Ok((answer, task))
+}
+
+/// Waits for the task's end and prints it.
+async fn follow(task: TaskView, timeout: Option<Span>, session: &Session) -> Result<Exit, Stop> {
+    if task.phase.is_final() {
+        return finish(&task, session);
+    }
+    note(session, &format!("task {} {}", task.task_id, tasks::where_it_is(&task)))?;
+    let patience = timeout.unwrap_or_else(|| task.deadline_at.since(task.created_at) + GRACE);
+    let mut end = end_of(task.task_id, patience.into(), session).await?;
+    end.replayed = task.replayed;
+    finish(&end, session)
+}
+
+async fn end_of(task: TaskId, patience: Duration, session: &Session) -> Result<TaskView, Stop> {
+    tokio::select! {
+        end = session.client.wait_for_end(task, patience) => end.map_err(|error| session.stopped(error)),
+        // Where Ctrl-C cannot be heard it ends the program by itself.
+        Ok(()) = tokio::signal::ctrl_c() => Err(Stop::Interrupted(task)),
+    }
+}
+
+fn finish(task: &TaskView, session: &Session) -> Result<Exit, Stop> {
+    let out = &session.out;
+    let exit = if task.phase == PhaseName::Completed { Exit::Done } else { Exit::TaskFailed };
+    if out.is_json {
+        out.line(&serde_json::to_string(task).map_err(|error| Stop::Unreadable(error.to_string()))?)?;
+        return Ok(exit);
+    }
+    if exit == Exit::Done {
+        note(session, &format!("task {} {}", task.task_id, tasks::how_it_ended(task)))?;
+        out.line(task.result.as_ref().map_or("null", RawJson::get))?;
+        return Ok(exit);
+    }
+    note(session, &format!("task {} {}", task.task_id, tasks::how_it_ended(task)))?;
+    let refusal = refusal(task);
+    out.note(Complaint::of_refusal(&refusal).text(&out.error_look()).trim_end())?;
+    Ok(exit)
+}
+
+/// The words of a task that did not end well.
+fn refusal(task: &TaskView) -> Refusal {
+    let Some(failure) = task.failure.clone() else {
+        let code = match task.phase {
+            PhaseName::Cancelled => ErrorCode::Cancelled,
+            PhaseName::Expired => ErrorCode::Expired,
+            PhaseName::Submitted
+            | PhaseName::Routed
+            | PhaseName::Delivered
+            | PhaseName::Accepted
+            | PhaseName::Completed
+            | PhaseName::Failed
+            | PhaseName::DeadLettered => ErrorCode::AgentFailed,
+        };
+        let message = format!("the task ended as {}", task.phase.as_str());
+        return Refusal { task_id: Some(task.task_id), ..Refusal::new(code, message) };
+    };
+    Refusal {
+        task_id: Some(task.task_id),
+        retry_after: failure.retry_after.map(Into::into),
+        suggestions: failure.suggestions,
+        data: failure.data,
+        ..Refusal::new(failure.code, failure.message)
+    }
+}

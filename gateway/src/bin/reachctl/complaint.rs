@@ -1,0 +1,142 @@
+//! What went wrong, said twice: for people (what, where, what to do) and as the wire's error object.
+
+use agent_reach_sdk::schemas::call::ErrorData;
+use agent_reach_sdk::{Error, Refusal};
+use serde_json::json;
+
+use crate::exit::{Exit, Stop};
+use crate::render::text::{clean, lasting};
+use crate::render::{Look, Tone, suggestions};
+
+/// What went wrong and what to do.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) exit: Exit,
+    /// What is wrong, and where.
+    pub(crate) message: String,
+    /// What to do, a line each.
+    hints: Vec<String>,
+    /// A name for machines where the gateway did not give one.
+    name: &'static str,
+    /// The gateway's own words.
+    refusal: Option<Refusal>,
+}
+
+impl Complaint {
+    pub(crate) fn of(stop: &Stop) -> Self {
+        let say = |exit, name, message: String, hint: &str| Self {
+            exit,
+            message,
+            hints: if hint.is_empty() { Vec::new() } else { vec![hint.to_owned()] },
+            name,
+            refusal: None,
+        };
+        match stop {
+            Stop::PipeClosed => say(Exit::Done, "pipe_closed", String::new(), ""),
+            Stop::Write(error) => say(Exit::Internal, "io", format!("the output cannot be written: {error}"), ""),
+            Stop::Usage(message) => say(Exit::Usage, "usage", message.clone(), "`reachctl --help` shows what is meant"),
+            Stop::NoGateway { url, why } => say(
+                Exit::NoGateway,
+                "no_gateway",
+                format!("no gateway answers at {url} ({why})"),
+                "start one with `reach-gateway serve`, or name another with --url",
+            ),
+            Stop::Unreadable(message) => say(
+                Exit::Internal,
+                "unreadable",
+                message.clone(),
+                "is the URL that of an Agent-Reach gateway, of this version?",
+            ),
+            Stop::Interrupted(task) => say(
+                Exit::Interrupted,
+                "interrupted",
+                format!("no longer waiting; task {task} goes on"),
+                &format!("get back to it with `reachctl wait {task}`, or call it off with `reachctl cancel {task}`"),
+            ),
+            Stop::Call(error) => Self::of_error(error),
+        }
+    }
+
+    fn of_error(error: &Error) -> Self {
+        if let Some(refusal) = error.refusal() {
+            return Self::of_refusal(refusal);
+        }
+        let message = error.to_string();
+        let (exit, name, hint) = match error.task_id() {
+            // Of what is not a refusal, only the end of a wait is about a task.
+            Some(task) => {
+                (Exit::StillRunning, "wait_timeout", format!("it goes on; wait again: `reachctl wait {task}`"))
+            }
+            None => {
+                let hint = "is the URL that of an Agent-Reach gateway, of this version?";
+                (Exit::Internal, "unreadable", hint.to_owned())
+            }
+        };
+        Self { exit, message, hints: vec![hint], name, refusal: None }
+    }
+
+    /// The gateway said no, or a task did not end well.
+    pub(crate) fn of_refusal(refusal: &Refusal) -> Self {
+        let mut hints = Vec::new();
+        if let Some(pause) = refusal.retry_after {
+            hints.push(format!("try again in {}, with the same key if it had one", lasting(pause.into())));
+        }
+        if let Some(task) = refusal.task_id {
+            hints.push(format!("how it got there: `reachctl explain {task}`"));
+        }
+        let name = refusal.code.name();
+        hints.push(format!("more about it: `reachctl errors {name}`"));
+        Self {
+            exit: Exit::of_code(refusal.code),
+            message: format!("{name}: {}", refusal.message),
+            hints,
+            name,
+            refusal: Some(refusal.clone()),
+        }
+    }
+
+    /// Whether there is nothing to say.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.message.is_empty()
+    }
+
+    /// For people.
+    pub(crate) fn text(&self, look: &Look) -> String {
+        let mut text = format!("{} {}\n", look.paint(Tone::Bad, "error:"), clean(&self.message));
+        if let Some(refusal) = &self.refusal {
+            text.push_str(&suggestions::near(&refusal.suggestions, look));
+            if let Some(data) = &refusal.data {
+                text.push_str(&format!("  with it came: {}\n", clean(data.get())));
+            }
+        }
+        for hint in &self.hints {
+            text.push_str(&format!("  {hint}\n"));
+        }
+        text
+    }
+
+    /// For machines: the error object of the wire. What did not come from the gateway has no number.
+    pub(crate) fn json(&self) -> String {
+        let Some(refusal) = &self.refusal else {
+            let hint = self.hints.join("; ");
+            return json!({ "message": self.message, "data": { "code": self.name, "hint": hint } }).to_string();
+        };
+        let data = ErrorData {
+            code: refusal.code.name().to_owned(),
+            fault: refusal.code.fault(),
+            retry: refusal.code.retry(),
+            retry_after: refusal.retry_after.map(Into::into),
+            task_id: refusal.task_id,
+            suggestions: refusal.suggestions.clone(),
+            details: refusal.data.clone(),
+        };
+        #[derive(serde::Serialize)]
+        struct ErrorObject<'a> {
+            code: i32,
+            message: &'a str,
+            data: ErrorData,
+        }
+        let object = ErrorObject { code: refusal.code.number(), message: &refusal.message, data };
+        serde_json::to_string(&object).unwrap_or_else(|_| json!({ "message": self.message }).to_string())
+    }
+}

@@ -1,0 +1,66 @@
+//! JSON that the user hands over: on the command line, in a file, or on standard input. It is checked to be JSON and
+//! otherwise kept as it was written.
+
+use std::io::Read as _;
+
+use agent_reach_sdk::RawJson;
+
+use crate::exit::Stop;
+
+/// The largest text that is read; the gateway takes less.
+const INPUT_MAX: u64 = 64 * 1024 * 1024;
+
+/// Reads `JSON`, `@FILE`, or `-` for standard input.
+pub(crate) fn json_argument(what: &str, given: &str) -> Result<RawJson, Stop> {
+    match (given, given.strip_prefix('@')) {
+        ("-", _) => parse(what, "standard input", &stdin(what)?),
+        (_, Some(path)) => parse(what, path, &file(what, path)?),
+        (text, None) => parse(what, "the command line", text),
+    }
+}
+
+/// Reads `FILE`, or `-` for standard input.
+pub(crate) fn json_file(what: &str, path: &str) -> Result<RawJson, Stop> {
+    if path == "-" { parse(what, "standard input", &stdin(what)?) } else { parse(what, path, &file(what, path)?) }
+}
+
+fn parse(what: &str, place: &str, text: &str) -> Result<RawJson, Stop> {
+    RawJson::parse(text).map_err(|error| {
+        let meant = if place == "the command line" { "; write @FILE to read a file, - for standard input" } else { "" };
+        Stop::Usage(format!("{what} from {place}: not JSON: {error}{meant}"))
+    })
+}
+
+fn file(what: &str, path: &str) -> Result<String, Stop> {
+    let cannot = |error| Stop::Usage(format!("{what}: {path} cannot be read: {error}"));
+    read(what, path, std::fs::File::open(path).map_err(cannot)?)
+}
+
+fn stdin(what: &str) -> Result<String, Stop> {
+    read(what, "standard input", std::io::stdin().lock())
+}
+
+fn read(what: &str, place: &str, from: impl std::io::Read) -> Result<String, Stop> {
+    let mut text = String::new();
+    let cannot = |error| Stop::Usage(format!("{what}: {place} cannot be read: {error}"));
+    from.take(INPUT_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > INPUT_MAX {
+        return Err(Stop::Usage(format!("{what}: {place} is larger than {INPUT_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_kept_as_it_was_written_and_anything_else_is_told_where_it_is_wrong() {
+        let kept = json_argument("params", r#" {"n": 1.10, "a": 12345678901234567890} "#).unwrap();
+        assert_eq!(kept.get(), r#"{"n": 1.10, "a": 12345678901234567890}"#);
+        let Err(Stop::Usage(message)) = json_argument("params", "{x}") else { panic!("it was taken") };
+        assert!(message.contains("column 2") && message.contains("@FILE"), "{message}");
+        let Err(Stop::Usage(message)) = json_argument("params", "@no/such/file") else { panic!("it was taken") };
+        assert!(message.contains("no/such/file"), "{message}");
+    }
+}

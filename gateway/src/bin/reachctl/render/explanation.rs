@@ -1,0 +1,51 @@
+//! A task, every decision that was taken for it, and what was tried.
+
+use agent_reach_sdk::Explanation;
+use agent_reach_sdk::schemas::Decision;
+
+use super::grid::indented;
+use super::text::when;
+use super::{Look, Tone, attempts, decision, tasks};
+
+/// What the terms of a score are made of.
+const LEGEND: &str = "\
+total: weighted sum of fit, available and history; each part is 0 to 1
+fit: 0.6 weight + 0.4 words, which are 1 if the caller named it
+available: free seats (1 - load) x what it needs x overload x slow start
+history: success over 24 h, and latency";
+
+/// The whole of it.
+pub(crate) fn whole(explanation: &Explanation, look: &Look) -> String {
+    let task = &explanation.task;
+    let mut text = tasks::header(task, look);
+    if explanation.decisions.iter().all(|decision| decision.suggestions.is_empty()) {
+        text.push_str(&tasks::near(task, look));
+    }
+    for (at, decision) in explanation.decisions.iter().enumerate() {
+        text.push('\n');
+        let number = format!("DECISION {}", at + 1);
+        let when = when(decision.at, look.now);
+        text.push_str(&format!("{} for attempt {}, {when}\n", look.paint(Tone::Head, &number), decision.attempt));
+        text.push_str(&indented(&decision::one(decision, &look.narrower(2)), 2));
+    }
+    if explanation.decisions.is_empty() {
+        text.push_str("\nno decision is recorded\n");
+    }
+    let attempts = attempts::timeline(task, look);
+    if !attempts.is_empty() {
+        text.push('\n');
+        text.push_str(&attempts);
+    }
+    if explanation.decisions.iter().any(has_scores) {
+        text.push('\n');
+        for line in LEGEND.lines() {
+            text.push_str(&look.paint(Tone::Faint, line));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn has_scores(decision: &Decision) -> bool {
+    decision.candidates.iter().any(|candidate| candidate.score.is_some())
+}

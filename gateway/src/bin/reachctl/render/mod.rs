@@ -1,0 +1,19 @@
+//! Wire types in, text for people out. Pure: the time, the width and whether colors are wanted are arguments.
+
+pub(crate) mod agents;
+mod attempts;
+mod candidates;
+pub(crate) mod capabilities;
+mod decision;
+pub(crate) mod explanation;
+mod grid;
+pub(crate) mod status;
+pub(crate) mod suggestions;
+pub(crate) mod tasks;
+pub(crate) mod text;
+mod why;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use grid::{Grid, Look, Shape, Tone, sheet};

@@ -1,0 +1,153 @@
+//! What people see, against texts that are kept. `REACHCTL_GOLDENS=write` writes them anew, to be read before they are
+//! committed.
+
+use std::path::PathBuf;
+
+use agent_reach_sdk::schemas::call::{Agents, Found, Redriven, Resolved};
+use agent_reach_sdk::{Error, Explanation, Refusal, Timestamp};
+use serde::de::DeserializeOwned;
+
+use super::{Look, agents, capabilities, explanation, tasks};
+use crate::complaint::Complaint;
+use crate::exit::Stop;
+
+fn look(width: u16) -> Look {
+    Look { width, is_colored: false, now: "2026-11-30T08:00:00Z".parse().unwrap() }
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/reachctl").join(name)
+}
+
+fn sample<T: DeserializeOwned>(name: &str) -> T {
+    serde_json::from_str(&std::fs::read_to_string(path(name)).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn check(name: &str, width: u16, text: &str) {
+    use unicode_width_of as width_of;
+    let path = path("goldens").join(format!("{name}.txt"));
+    if std::env::var("REACHCTL_GOLDENS").is_ok_and(|wish| wish == "write") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, text, "{} says:\n{kept}\nand now it is:\n{text}", path.display());
+    let widest = text.lines().max_by_key(|line| width_of(line)).unwrap_or_default();
+    assert!(width_of(widest) <= usize::from(width), "wider than {width}: {widest}");
+}
+
+/// Columns on a terminal, near enough for the samples: Chinese characters take two.
+fn unicode_width_of(line: &str) -> usize {
+    line.chars().map(|c| if ('\u{2E80}'..='\u{FFEF}').contains(&c) { 2 } else { 1 }).sum()
+}
+
+#[test]
+fn an_explanation_fits_80_100_and_120_columns() {
+    let it: Explanation = sample("explanation.json");
+    for width in [80, 100, 120] {
+        check(&format!("explanation_{width}"), width, &explanation::whole(&it, &look(width)));
+    }
+}
+
+#[test]
+fn a_refusal_is_explained_with_what_was_near_and_steers_no_terminal() {
+    let it: Explanation = sample("dead_letter.json");
+    let text = explanation::whole(&it, &look(100));
+    assert!(!text.contains('\x1b'));
+    check("dead_letter_100", 100, &text);
+    check("task_80", 80, &tasks::whole(&it.task, &look(80)));
+}
+
+#[test]
+fn tasks_are_listed_with_whole_ids_at_any_width() {
+    let all = ["explanation.json", "dead_letter.json"].map(|name| sample::<Explanation>(name).task);
+    for width in [80, 120] {
+        let text = tasks::table(&all, 2, &look(width));
+        assert!(text.contains("0198a000-0000-7000-8000-000000000001"));
+        check(&format!("tasks_{width}"), width, &text);
+    }
+}
+
+#[test]
+fn agents_are_listed_and_shown_whole() {
+    let all: Agents = sample("agents.json");
+    for width in [80, 120] {
+        check(&format!("agents_{width}"), width, &agents::table(&all.agents, 1000, &look(width)));
+    }
+    check("agent_80", 80, &agents::sheet_of(&all.agents[0], &look(80)));
+}
+
+#[test]
+fn capabilities_are_listed_and_a_resolution_says_who_where_and_why() {
+    let all: Agents = sample("agents.json");
+    let found: Vec<Found> = all
+        .agents
+        .iter()
+        .map(|agent| Found {
+            agent_id: agent.card.agent_id.clone(),
+            capability: agent.card.capabilities[0].clone(),
+            similarity: Some(0.5),
+            available: agent.connected,
+        })
+        .collect();
+    check("capabilities_100", 100, &capabilities::table(&found, &look(100)));
+    let it: Explanation = sample("explanation.json");
+    let decision = it.decisions[1].clone();
+    let chosen = decision.chosen.clone().unwrap();
+    let endpoints = all.agents[0].card.endpoints.clone();
+    let answer = Resolved { agent_id: chosen.agent_id, capability: chosen.capability, endpoints, decision };
+    check("resolved_100", 100, &capabilities::resolved(&answer, &look(100)));
+}
+
+#[test]
+fn redriven_and_refused_dead_letters_are_told_apart() {
+    let answer: Redriven = serde_json::from_str(
+        r#"{"redriven": ["0198a000-0000-7000-8000-000000000001"], "refused": [
+            {"task_id": "0198a000-0000-7000-8000-000000000002",
+             "failure": {"code": "wrong_phase", "message": "the task is completed, not a dead letter"}}]}"#,
+    )
+    .unwrap();
+    check("redriven_100", 100, &tasks::redriven(&answer, &look(100)));
+}
+
+#[test]
+fn a_complaint_says_what_is_wrong_where_and_what_to_do() {
+    let failure = sample::<Explanation>("dead_letter.json").task.failure.unwrap();
+    let refusal = Refusal {
+        retry_after: failure.retry_after.map(Into::into),
+        suggestions: failure.suggestions,
+        ..Refusal::new(failure.code, failure.message)
+    };
+    let complaint = Complaint::of(&Stop::Call(Error::NoCandidate(Box::new(refusal))));
+    check("refusal_100", 200, &complaint.text(&look(100)));
+    let wire: serde_json::Value = serde_json::from_str(&complaint.json()).unwrap();
+    assert_eq!((&wire["code"], &wire["data"]["code"]), (&2001.into(), &"no_candidate".into()));
+    assert_eq!(wire["data"]["suggestions"][0]["lacks"][0]["reason"], "ambiguous");
+
+    let gone = Stop::NoGateway { url: "http://127.0.0.1:1".to_owned(), why: "Connection refused".to_owned() };
+    check("no_gateway_100", 200, &Complaint::of(&gone).text(&look(100)));
+}
+
+#[test]
+fn colors_are_only_added_never_needed() {
+    let it: Explanation = sample("explanation.json");
+    let colored = explanation::whole(&it, &Look { is_colored: true, ..look(100) });
+    assert!(colored.contains("\x1b[32m"));
+    let mut plain = String::new();
+    let mut rest = colored.as_str();
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    plain.push_str(rest);
+    let trimmed: String = plain.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    assert_eq!(trimmed, explanation::whole(&it, &look(100)));
+}
+
+#[test]
+fn nothing_to_list_is_said() {
+    let look = Look { now: Timestamp::from_ms(0), ..look(80) };
+    assert_eq!(tasks::table(&[], 50, &look), "no tasks\n");
+    assert_eq!(agents::table(&[], 50, &look), "no agents\n");
+    assert_eq!(capabilities::table(&[], &look), "no capabilities\n");
+}

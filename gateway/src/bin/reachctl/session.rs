@@ -1,0 +1,84 @@
+//! One gateway and one pair of outputs: asks a method and shows what it answers.
+
+use std::time::Duration;
+
+use agent_reach_sdk::client::DEFAULT_URL;
+use agent_reach_sdk::{Client, Error, Method, RawJson, RetryPolicy};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::exit::{Exit, Stop};
+use crate::output::Out;
+use crate::render::Look;
+
+/// A person waits in front of it: few tries, short pauses.
+const RETRY: RetryPolicy = RetryPolicy {
+    retries: 2,
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(1),
+    within: Duration::from_secs(10),
+};
+
+/// One gateway and one pair of outputs.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    pub(crate) out: Out,
+}
+
+impl Session {
+    pub(crate) async fn open(url: &str, out: Out) -> Result<Self, Stop> {
+        // An environment variable that is set to nothing is not set.
+        let url = if url.trim().is_empty() { DEFAULT_URL } else { url.trim() };
+        let connected = Client::builder().url(url).retry(RETRY).connect().await;
+        let client = connected.map_err(|error| Self::stop(url, error))?;
+        Ok(Self { client, url: url.to_owned(), out })
+    }
+
+    /// What an error of the SDK means here.
+    pub(crate) fn stopped(&self, error: Error) -> Stop {
+        Self::stop(&self.url, error)
+    }
+
+    fn stop(url: &str, error: Error) -> Stop {
+        if let Error::Config(message) = error {
+            return Stop::Usage(message);
+        }
+        if let Error::Transport { message, .. } = error {
+            return Stop::NoGateway { url: url.to_owned(), why: message };
+        }
+        Stop::Call(error)
+    }
+
+    /// Calls a method and gives its answer as it was written.
+    pub(crate) async fn ask(&self, method: Method, params: &impl Serialize) -> Result<RawJson, Stop> {
+        self.ask_by_name(method.name(), params).await
+    }
+
+    pub(crate) async fn ask_by_name(&self, method: &str, params: &impl Serialize) -> Result<RawJson, Stop> {
+        self.client.call(method, params).await.map_err(|error| self.stopped(error))
+    }
+
+    /// Calls a method and prints its answer: the wire's object, or as `render` has it for people.
+    pub(crate) async fn show<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        params: &impl Serialize,
+        render: impl FnOnce(&T, &Look) -> String,
+    ) -> Result<Exit, Stop> {
+        let answer = self.ask(method, params).await?;
+        if self.out.is_json {
+            self.out.line(answer.get())?;
+        } else {
+            self.out.text(&render(&read(method, &answer)?, &self.out.look()))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Reads a method's answer.
+pub(crate) fn read<T: DeserializeOwned>(method: Method, answer: &RawJson) -> Result<T, Stop> {
+    answer.read().map_err(|error| {
+        Stop::Unreadable(format!("the answer to {} does not have the expected form: {error}", method.name()))
+    })
+}

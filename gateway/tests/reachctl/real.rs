@@ -1,0 +1,154 @@
+//! A whole story told to a real gateway by `reachctl` alone: it plays caller, agent and operator.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{Ran, run};
+
+/// A gateway of its own, on a port and in a folder of its own.
+struct Gateway {
+    process: Child,
+    url: String,
+    data: tempfile::TempDir,
+}
+
+impl Gateway {
+    fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_reach-gateway"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data.path().join("store"))
+            .env("RUST_LOG", "info")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
+        let line = log.by_ref().map(Result::unwrap).find(|line| line.contains("listening on ")).unwrap();
+        let url = line.split("listening on ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        // The log is read to its end, so that the gateway never waits for room to write.
+        std::thread::spawn(move || log.for_each(drop));
+        Self { process, url, data }
+    }
+
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.exit, Some(0), "{args:?}\n{}\n{}", ran.stdout, ran.stderr);
+        ran.stdout
+    }
+
+    #[track_caller]
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(&[&["--json"], args].concat())).unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        run(&self.url, args)
+    }
+
+    /// Registers an agent that pulls its work.
+    fn register(&self) {
+        let card = self.data.path().join("card.json");
+        let capability = json!({
+            "name": "word_count", "description": "Counts the words of a text.", "effect": "read",
+            "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+        });
+        std::fs::write(&card, json!({"agent_id": "counter@demo", "capabilities": [capability]}).to_string()).unwrap();
+        assert!(self.ok(&["register", card.to_str().unwrap()]).contains("counter@demo is registered"));
+    }
+
+    /// Pulls the next task as the agent; its id and token.
+    #[track_caller]
+    fn claim(&self) -> (String, u64) {
+        let claimed = self.json(&["call", "task/claim", r#"{"agent_id": "counter@demo", "wait": "10s"}"#]);
+        let task = &claimed["tasks"][0];
+        (task["task_id"].as_str().unwrap().to_owned(), task["token"].as_u64().unwrap())
+    }
+
+    #[track_caller]
+    fn submit(&self, args: &[&str]) -> String {
+        let line = self.ok(&[&["submit", "--intent", "count the words of a text"], args].concat());
+        line.split(' ').next().unwrap().to_owned()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Its folder goes with it, so nothing is lost that anyone wants.
+        let _ended = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+#[test]
+fn a_task_goes_its_whole_way_and_every_step_of_it_can_be_seen() {
+    let gateway = Gateway::start();
+    gateway.register();
+    assert!(gateway.ok(&["get", "agents"]).contains("counter@demo"));
+    assert!(gateway.ok(&["get", "agent", "counter@demo"]).contains("word_count"));
+    assert!(gateway.ok(&["get", "capabilities", "--intent", "count words"]).contains("word_count"));
+    let resolved = gateway.ok(&["resolve", "--intent", "count the words of a text"]);
+    assert!(resolved.contains("counter@demo") && resolved.contains("intent: the words"), "{resolved}");
+
+    let task = gateway.submit(&["--params", r#"{"text": "a b"}"#, "--key", "k1", "--from", "editor@demo"]);
+    let (claimed, token) = gateway.claim();
+    assert_eq!(claimed, task);
+    let complete = format!(r#"{{"task_id": "{task}", "token": {token}, "result": {{"n": 2.0}}}}"#);
+    gateway.ok(&["call", "task/complete", &complete]);
+    assert_eq!(gateway.ok(&["wait", &task]), "{\"n\": 2.0}\n");
+
+    let again = ["submit", "--intent", "count the words of a text", "--params", r#"{"text": "a b"}"#];
+    let again = [&again[..], &["--key", "k1", "--from", "editor@demo", "--wait"]].concat();
+    assert_eq!(gateway.ok(&again), "{\"n\": 2.0}\n", "the same key is answered with the same result");
+    let other = gateway.run(&["submit", "--capability", "word_count", "--key", "k1", "--from", "editor@demo"]);
+    assert_eq!(other.exit, Some(4), "{}", other.stderr);
+    assert!(other.stderr.contains("idempotency_key_reused"), "{}", other.stderr);
+
+    let explained = gateway.ok(&["explain", &task]);
+    for part in ["DECISION 1", "counter@demo for word_count", "TOTAL", "matched", "completed", "ATTEMPT"] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
+    assert_eq!(gateway.json(&["explain", &task])["decisions"][0]["stage"], "intent");
+    assert!(gateway.ok(&["get", "tasks", "--phase", "completed"]).contains(&task));
+    assert!(gateway.ok(&["get", "task", &task, "--watch"]).contains("completed"));
+    assert!(gateway.ok(&["status"]).contains("1 alive"));
+}
+
+#[test]
+fn dead_letters_are_seen_and_sent_again() {
+    let gateway = Gateway::start();
+    gateway.register();
+    let task = gateway.submit(&[]);
+    let (_, token) = gateway.claim();
+    let poison = format!(r#"{{"task_id": "{task}", "token": {token}, "poison": true, "message": "it breaks me"}}"#);
+    gateway.ok(&["call", "task/release", &poison]);
+    assert_eq!(gateway.run(&["wait", &task]).exit, Some(1));
+    assert!(gateway.ok(&["dead-letters", "list"]).contains(&task));
+    let shown = gateway.ok(&["dead-letters", "show", &task]);
+    assert!(shown.contains("it breaks me") && shown.contains("dead-letters redrive"), "{shown}");
+    assert!(gateway.ok(&["dead-letters", "redrive", &task]).contains("on its way again"));
+    assert_eq!(gateway.run(&["dead-letters", "redrive", &task]).exit, Some(4), "it is no dead letter any more");
+    assert_eq!(gateway.claim().0, task);
+    assert_eq!(gateway.ok(&["cancel", &task]), format!("{task} cancelled\n"));
+}
+
+#[test]
+fn refusals_of_a_real_gateway_have_the_exit_codes_of_the_table() {
+    let gateway = Gateway::start();
+    gateway.register();
+    let nobody = gateway.run(&["submit", "--intent", "paint the fence"]);
+    assert_eq!(nobody.exit, Some(4), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("no_candidate"), "{}", nobody.stderr);
+    let params = gateway.run(&["submit", "--capability", "word_count", "--params", r#"{"text": 1}"#]);
+    assert_eq!(params.exit, Some(4), "{}", params.stderr);
+    assert!(params.stderr.contains("params_mismatch"), "{}", params.stderr);
+    assert_eq!(gateway.run(&["get", "agent", "nobody@demo"]).exit, Some(3));
+    assert_eq!(gateway.run(&["explain", super::TASK]).exit, Some(3));
+    assert!(gateway.ok(&["drain", "counter@demo"]).contains("gets no new work"));
+    assert!(gateway.ok(&["get", "agents"]).contains("draining"));
+    gateway.ok(&["deregister", "counter@demo"]);
+    assert_eq!(gateway.ok(&["get", "agents"]), "no agents\n");
+}
