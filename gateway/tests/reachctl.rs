@@ -316,6 +316,20 @@ fn what_is_watched_is_printed_when_it_changes() {
 }
 
 #[test]
+fn a_watch_outlasts_a_gateway_that_is_full_and_ends_with_one_that_refuses() {
+    let server = Server::start_counting(|call| match call {
+        0 => Ok(task(TASK, "submitted")),
+        1..=3 => Err(refusal("overloaded", "full")),
+        4 => Ok(task(TASK, "routed")),
+        _ => Err(refusal("task_not_found", "it is gone")),
+    });
+    let ran = run(&server.url, &["get", "task", TASK, "--watch", "--interval", "10ms"]);
+    assert_eq!(ran.exit, Some(3), "{}", ran.stderr);
+    assert!(ran.stdout.contains("routed"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("looking again") && ran.stderr.contains("it is gone"), "{}", ran.stderr);
+}
+
+#[test]
 fn dead_letters_are_sent_again_and_those_that_are_not_change_the_exit_code() {
     let server = Server::start(|_, _| {
         let failure = json!({"code": "wrong_phase", "message": "the task is completed, not a dead letter"});

@@ -44,7 +44,7 @@ pub(crate) async fn present<T: DeserializeOwned>(
     loop {
         let is_over = match answer {
             Ok(answer) => screen.look(session, method, &answer, &view)?,
-            Err(stop) => screen.trouble(session, &stop)?,
+            Err(stop) => trouble(session, stop)?,
         };
         if is_over {
             return Ok(Exit::Done);
@@ -84,27 +84,16 @@ impl Screen {
         }
         Ok((view.is_over)(&value))
     }
+}
 
-    /// Says what is wrong and goes on where looking again may help.
-    fn trouble(&mut self, session: &Session, stop: &Stop) -> Result<bool, Stop> {
-        let complaint = Complaint::of(stop);
-        match complaint.exit {
-            Exit::NoGateway | Exit::Later => {}
-            Exit::Done
-            | Exit::TaskFailed
-            | Exit::Usage
-            | Exit::NotFound
-            | Exit::Refused
-            | Exit::StillRunning
-            | Exit::Internal
-            | Exit::Interrupted => {
-                session.out.note(complaint.text(&session.out.error_look()).trim_end())?;
-                return Ok(true);
-            }
-        }
-        session.out.note(&format!("{}; looking again", complaint.message))?;
-        Ok(false)
+/// Says what is wrong and goes on where looking again may help; else that is the end.
+fn trouble(session: &Session, stop: Stop) -> Result<bool, Stop> {
+    let complaint = Complaint::of(&stop);
+    if !matches!(complaint.exit, Exit::NoGateway | Exit::Later) {
+        return Err(stop);
     }
+    session.out.note(&format!("{}; looking again", clean(&complaint.message)))?;
+    Ok(false)
 }
 
 /// JSON text on one line: line ends stand only between its tokens, never within a string.
