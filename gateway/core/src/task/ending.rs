@@ -67,17 +67,35 @@ pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &
         (Trace::NotStarted | Trace::FailedRetryable | Trace::FailedForGood | Trace::Unknown, _) => Ending::Failed,
     };
     end_attempt(next, ending, Some(failure.clone()));
+    if trace == Trace::NotStarted && failure.code == ErrorCode::Overloaded {
+        let after = failure.retry_after.unwrap_or_else(|| pause(next, rng));
+        if next.now + after < next.state.deadline_at {
+            return give_back(next, after);
+        }
+    }
     onward(next, failure, trace, rng);
 }
 
-/// One that is given back is sent on at once; one that everybody gives back waits longer each time.
 pub(super) fn released(next: &mut Next<'_>, rng: &mut Rng) {
     end_attempt(next, Ending::Neutral, None);
+    let after = pause(next, rng);
+    give_back(next, after);
+}
+
+/// What was not begun for want of room or will counts as no try, wherever it may go next.
+fn give_back(next: &mut Next<'_>, after: Span) {
     next.state.tries_used = next.state.tries_used.saturating_sub(1);
-    let in_row = next.state.attempts.iter().rev().take_while(|attempt| attempt.is_given_back()).count();
-    let again_in_row = u32::try_from(in_row).unwrap_or(u32::MAX).saturating_sub(1);
-    let after = if again_in_row == 0 { Span::ZERO } else { doubled(again_in_row, rng) };
     again(next, after);
+}
+
+/// What one agent gives back is sent on at once; what is given back again and again waits longer each time.
+fn pause(next: &Next<'_>, rng: &mut Rng) -> Span {
+    let own = next.state.attempts.iter().rev().take_while(|attempt| attempt.token > next.state.begun_after);
+    let in_row = own.take_while(|attempt| attempt.is_given_back()).count();
+    match u32::try_from(in_row).unwrap_or(u32::MAX) {
+        0 | 1 => Span::ZERO,
+        more => doubled(more - 1, rng),
+    }
 }
 
 pub(super) fn poisoned(next: &mut Next<'_>, failure: Failure) {
@@ -237,7 +255,7 @@ fn ask(
     next.state.target.to_agent = to_agent;
     next.state.target.capability = capability;
     next.state.target.intent = None;
-    next.state.tries_used = 0;
+    (next.state.tries_used, next.state.begun_after) = (0, next.state.token);
     again(next, Span::ZERO);
 }
 

@@ -11,8 +11,8 @@ pub mod view;
 use std::sync::Arc;
 
 use reach_schemas::{
-    AgentId, CapabilityName, Decision, Delivery, Effect, Failure, FallbackStep, FencingToken, IdempotencyKey, Mode,
-    Namespace, Protocol, RawJson, Span, Submit, TaskId, Tier, Timestamp,
+    AgentId, CapabilityName, Decision, Delivery, Effect, ErrorCode, Failure, FallbackStep, FencingToken,
+    IdempotencyKey, Mode, Namespace, Protocol, RawJson, Span, Submit, TaskId, Tier, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,9 @@ pub struct State {
     pub token: FencingToken,
     /// How many tries it has used since it was born, redriven, or went down its fallback chain.
     pub tries_used: u32,
+    /// The newest token at the time when it was born, redriven, or last went down its fallback chain.
+    #[serde(default)]
+    pub begun_after: FencingToken,
     /// What is asked for now; a fallback changes it.
     pub target: Target,
     /// What the chosen capability says of timeouts, repeats and fallbacks. None: never routed.
@@ -157,9 +160,9 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Whether it ended without having failed, and not with the task: its agent gave it back.
+    /// Whether its agent gave it back, or was too full to take it: it counts as no try. To be asked of tasks that go on.
     fn is_given_back(&self) -> bool {
-        self.ended_at.is_some() && self.failure.is_none()
+        self.ended_at.is_some() && self.failure.as_ref().is_none_or(|failure| failure.code == ErrorCode::Overloaded)
     }
 }
 
@@ -172,6 +175,7 @@ impl Task {
             phase: Phase::Submitted { not_before: birth.created_at, offered: Vec::new() },
             token: FencingToken(0),
             tries_used: 0,
+            begun_after: FencingToken(0),
             target: Target {
                 to_agent: submit.to_agent.clone(),
                 capability: submit.capability.clone(),
@@ -246,10 +250,10 @@ impl State {
         if self.phase.is_live() { self.attempts.last() } else { None }
     }
 
-    /// Who has been tried since the task was born or redriven and has not merely given it back, newest first.
+    /// Who has had it since it was born, redriven, or went down its fallback chain, oldest first.
     pub fn tried(&self) -> impl Iterator<Item = &AgentId> {
-        let counted = self.attempts.iter().rev().filter(|attempt| !attempt.is_given_back());
-        counted.take(self.tries_used as usize).filter(|attempt| attempt.ended_at.is_some()).map(|tried| &tried.agent_id)
+        let own = self.attempts.iter().filter(|attempt| attempt.token > self.begun_after);
+        own.filter(|attempt| attempt.ended_at.is_some()).map(|attempt| &attempt.agent_id)
     }
 
     /// Keeps a decision; of two refusals in a row only the newer one.

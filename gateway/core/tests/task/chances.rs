@@ -52,6 +52,22 @@ fn a_full_agent_is_not_held_to_have_failed() {
 }
 
 #[test]
+fn full_agents_use_up_no_try_and_send_nothing_down_the_chain_while_there_is_time() {
+    check(
+        "0s task tries=1 deadline=30s
+         0s assign a lateral=no chain=static:1               => routed a#1 until 10s; deliver
+         0s fail 1 not-started code=overloaded               => again at once; #1 ended neutral
+         0s tried                                            => a
+         0s assign b lateral=no chain=static:1               => routed b#2 until 10s; deliver
+         0s fail 2 not-started code=overloaded               => again within 200ms; #2 ended neutral
+         1s assign b lateral=no chain=static:1               => routed b#3 until 11s; deliver
+         1s fail 3 not-started code=overloaded after=3s      => again in 3s; #3 ended neutral
+         4s assign a lateral=no chain=static:1               => routed a#4 until 14s; deliver
+         4s fail 4 not-started code=overloaded after=1m      => completed 1; #4 ended neutral",
+    );
+}
+
+#[test]
 fn an_answer_that_it_cannot_be_done_is_the_end_and_no_fault_of_the_agent() {
     check(
         "0s task
@@ -82,7 +98,7 @@ fn where_others_are_not_tried_the_chain_comes_first() {
 }
 
 #[test]
-fn those_that_failed_count_as_tried_and_those_that_gave_it_back_do_not() {
+fn all_that_had_it_count_as_tried() {
     check(
         "0s task
          0s assign a         => routed a#1 until 10s; deliver
@@ -91,10 +107,10 @@ fn those_that_failed_count_as_tried_and_those_that_gave_it_back_do_not() {
          1s tried            => a
          2s assign b         => routed b#2 until 12s; deliver
          3s release 2        => again at once; #2 ended neutral
-         3s tried            => a
+         3s tried            => a b
          3s assign c         => routed c#3 until 13s; deliver
          4s fail 3 retryable => again within 400ms; #3 ended badly
-         4s tried            => c a",
+         4s tried            => a b c",
     );
 }
 
