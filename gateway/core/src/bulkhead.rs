@@ -138,6 +138,12 @@ impl Bulkhead {
         (freed.len(), added)
     }
 
+    /// How many seats are taken.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
     /// How many seats are taken at the agent.
     #[must_use]
     pub fn in_flight(&self, agent: &AgentId) -> u32 {

@@ -12,7 +12,7 @@ use crate::breaker::{self, Change};
 use crate::bulkhead::{Place, Seat};
 use crate::health::{Health, HealthChange, ProbeOutcome};
 use crate::lease::Presence;
-use crate::task::{EndedAttempt, Task, ending::Ending};
+use crate::task::{Attempt, EndedAttempt, Task, ending::Ending};
 
 impl Fleet {
     /// An agent said that it is still here. Its next beat is due at the returned time; none if it is not known.
@@ -71,7 +71,7 @@ impl Fleet {
             Ending::Failed => offer.history.record_failure(None, now),
             Ending::Neutral => {}
         }
-        let permit = offer.permits.remove(&seat)?;
+        let (permit, _) = offer.permits.remove(&seat)?;
         let outcome = match ended.ending {
             Ending::Succeeded | Ending::Answered => breaker::Outcome::Success,
             Ending::Failed => breaker::Outcome::Failure,
@@ -84,7 +84,7 @@ impl Fleet {
     pub fn abandon(&mut self, seat: Seat, agent: &AgentId, capability: &CapabilityName, now: Timestamp, rng: &mut Rng) {
         self.bulkhead.give_back(seat);
         let Some(offer) = self.node_mut(agent).and_then(|node| node.offer_mut(capability)) else { return };
-        if let Some(permit) = offer.permits.remove(&seat) {
+        if let Some((permit, _)) = offer.permits.remove(&seat) {
             offer.breaker.record(permit, breaker::Outcome::Neutral, &offer.policy, now, rng);
         }
     }
@@ -103,7 +103,7 @@ impl Fleet {
             return;
         }
         if let Ok(permit) = offer.breaker.take_permit(trial_until, &offer.policy, now, rng) {
-            offer.permits.insert(seat, permit);
+            offer.permits.insert(seat, (permit, now));
         }
     }
 
@@ -116,9 +116,23 @@ impl Fleet {
         }
     }
 
-    /// Counts the seats anew from the live attempts of tasks: what the sweeper does, and a start.
+    /// Counts the seats anew from the live attempts of tasks, as the store had them at `as_of`: what the sweeper does.
+    /// Permits of attempts that ended where this gateway did not hear of it are forgotten; a trial among them counts as
+    /// lost when its time is over.
     pub fn recount<'a>(&mut self, open: impl IntoIterator<Item = &'a Task>, as_of: Timestamp) {
+        let open: Vec<&Task> = open.into_iter().collect();
+        let live: BTreeSet<Seat> = open.iter().filter_map(|task| Some(seat(task, task.live_attempt()?))).collect();
+        for offer in self.nodes.iter_mut().flatten().flat_map(|node| &mut node.offers) {
+            offer.permits.retain(|seat, (_, taken_at)| *taken_at >= as_of || live.contains(seat));
+        }
         self.bulkhead.recount(seats(open.into_iter()), as_of);
+    }
+
+    /// How many seats and how many of the breakers' permits are out.
+    #[must_use]
+    pub fn out(&self) -> (usize, usize) {
+        let offers = self.nodes().flat_map(|node| &node.offers);
+        (self.bulkhead.taken(), offers.map(|offer| offer.permits.len()).sum())
     }
 
     /// Agents that have become dead since their work was last taken back.
@@ -140,9 +154,12 @@ fn seats<'a>(open: impl Iterator<Item = &'a Task>) -> impl Iterator<Item = (Seat
         let attempt = task.live_attempt()?;
         let tier = task.state.plan.as_ref()?.tier;
         let is_parked = attempt.protocol == Protocol::Queue && attempt.delivered_at.is_none();
-        let seat = Seat { task_id: task.id(), token: attempt.token };
-        (!is_parked).then(|| (seat, Place { agent_id: attempt.agent_id.clone(), tier }))
+        (!is_parked).then(|| (seat(task, attempt), Place { agent_id: attempt.agent_id.clone(), tier }))
     })
+}
+
+fn seat(task: &Task, attempt: &Attempt) -> Seat {
+    Seat { task_id: task.id(), token: attempt.token }
 }
 
 impl Node {

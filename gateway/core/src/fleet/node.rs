@@ -62,8 +62,8 @@ pub struct Offer {
     pub(super) breaker: Breaker,
     pub(super) history: History,
     pub(super) budget: Budget,
-    /// The breaker's permits that are out.
-    pub(super) permits: BTreeMap<Seat, Permit>,
+    /// The breaker's permits that are out, and since when.
+    pub(super) permits: BTreeMap<Seat, (Permit, Timestamp)>,
 }
 
 impl Node {
