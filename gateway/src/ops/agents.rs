@@ -182,11 +182,8 @@ impl Gateway {
     pub(crate) async fn take_back(&self, agent: &AgentId, why: &str) {
         for (task_id, token) in self.open.held_by(agent) {
             let failure = Failure::new(ErrorCode::AgentLost, format!("{agent} is lost: {why}"));
-            let trace = match self.open.get(task_id) {
-                // It was routed to lie there until it is pulled, and was not.
-                Some(task) if is_parked(&task) => Trace::NotStarted,
-                Some(_) | None => Trace::Unknown,
-            };
+            // Whether it was pulled before is known only when the step is taken: a claim may come first.
+            let trace = Trace::Unknown;
             if let Err(error) = self.apply(task_id, Event::Fail { token, failure, trace }).await {
                 let failure = Failure::from(error);
                 tracing::info!(task = %task_id, %agent, reason = %failure.message, "an attempt was not taken back");
@@ -240,8 +237,4 @@ impl Gateway {
 
 fn sees(grant: &Grant, agent: &AgentId, card: &AgentCard) -> bool {
     grant.acts_as(agent).is_ok() || grant.reaches(agent, &card.access).is_ok()
-}
-
-fn is_parked(task: &reach_core::task::Task) -> bool {
-    task.live_attempt().is_some_and(|attempt| attempt.protocol == Protocol::Queue && attempt.delivered_at.is_none())
 }
