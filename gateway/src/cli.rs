@@ -148,7 +148,11 @@ async fn stdio(config: &Config) -> anyhow::Result<()> {
 
 /// Lets what is under way end, then closes the store.
 async fn end(running: Running) {
-    if tokio::time::timeout(GRACE, running.workers.wait()).await.is_err() {
+    let ended = async {
+        running.workers.wait().await;
+        running.gateway.delivered().await;
+    };
+    if tokio::time::timeout(GRACE, ended).await.is_err() {
         tracing::warn!("some work did not end in time; it is taken up at the next start");
     }
     tracing::info!("stopped; every task is in the store");

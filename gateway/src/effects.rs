@@ -85,7 +85,7 @@ impl Gateway {
         };
         let key = (task.id(), token);
         let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = tokio::spawn(async move {
+        let running = self.under_way.spawn(async move {
             gateway.deliver(&task).await;
             gateway.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         });

@@ -10,6 +10,7 @@ use reach_core::task::{Event, Refusal, Task, step};
 use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::adapter::Adapters;
 use crate::bus::{Bus, Note};
@@ -91,6 +92,8 @@ pub struct Gateway {
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
     pub(crate) stopping: CancellationToken,
+    /// Deliveries that are under way, to be waited for before a stop.
+    pub(crate) under_way: TaskTracker,
     pub(crate) deliveries: Mutex<HashMap<(TaskId, FencingToken), AbortHandle>>,
 }
 
@@ -160,6 +163,7 @@ impl Gateway {
             waiters,
             own: Mutex::default(),
             stopping: CancellationToken::new(),
+            under_way: TaskTracker::new(),
             deliveries: Mutex::default(),
         })
     }
@@ -186,6 +190,12 @@ impl Gateway {
     #[must_use]
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
+    }
+
+    /// Waits until no delivery is under way any more. Nothing keeps new ones from starting.
+    pub async fn delivered(&self) {
+        self.under_way.close();
+        self.under_way.wait().await;
     }
 
     pub(crate) fn fleet(&self) -> MutexGuard<'_, Fleet> {

@@ -1,6 +1,7 @@
 //! `kill -9` of the gateway at random moments under load. Every submit that was answered reaches a final phase, no
 //! `write` runs twice, and nothing hangs. `REACH_CRASH_KILLS` and `REACH_CRASH_SEED` change the number of kills and the
 //! moments.
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
 mod victim;
 
@@ -64,7 +65,7 @@ async fn submit_on(client: Client, number: usize, stop: Arc<AtomicBool>) -> Vec<
         let request = client.task(asked).timeout(Duration::from_secs(40)).attempt_timeout(Duration::from_secs(3));
         let task = request.submit().await.unwrap_or_else(|error| panic!("a submit was not answered: {error}"));
         answered.push(Answered { id: task.id(), asked });
-        if round % 3 == 0 {
+        if round.is_multiple_of(3) {
             // Some wait for the end, through restarts; the others go on at once.
             let _ = task.wait_for(Duration::from_secs(10)).await;
         } else {

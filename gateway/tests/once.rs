@@ -1,4 +1,5 @@
 //! One key, one task, one execution: over a real gateway process, real sockets and an agent that keeps a ledger.
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
 mod victim;
 

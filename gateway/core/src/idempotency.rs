@@ -70,8 +70,12 @@ mod tests {
         for phase in PhaseName::ALL {
             let expected = match phase {
                 PhaseName::Completed => Verdict::Replay,
-                phase if phase.is_final() => Verdict::Retry,
-                _ => Verdict::InFlight,
+                PhaseName::Failed | PhaseName::Cancelled | PhaseName::Expired | PhaseName::DeadLettered => {
+                    Verdict::Retry
+                }
+                PhaseName::Submitted | PhaseName::Routed | PhaseName::Delivered | PhaseName::Accepted => {
+                    Verdict::InFlight
+                }
             };
             assert_eq!(judge(SAME, phase, &eager, SAME), expected, "{phase:?}");
         }

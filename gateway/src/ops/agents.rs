@@ -78,6 +78,10 @@ impl Gateway {
             self.fleet().connected(&agent, now);
         }
         self.open.unpark_for(&agent, card.max_concurrency as usize, now);
+        self.show_offers(&agent);
+        if !registration.unchanged {
+            self.offer_anew();
+        }
         Ok(Registered {
             agent_id: agent,
             cluster: self.settings.cluster.clone(),

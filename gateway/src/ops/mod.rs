@@ -5,6 +5,7 @@ pub mod agents;
 pub mod claim;
 pub mod dead_letters;
 pub mod discover;
+pub mod offers;
 pub mod read;
 pub mod report;
 pub mod submit;
