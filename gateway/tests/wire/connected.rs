@@ -92,6 +92,16 @@ async fn work_that_was_pushed_over_a_connection_that_is_lost_goes_to_another_age
 }
 
 #[tokio::test]
+async fn a_push_is_one_line_however_the_caller_wrote_its_params() {
+    let running = start().await;
+    let mut agent = Agent::connect(&running, "a@n", Over::Stdio).await;
+    let mut caller = Peer::connect(&running, Over::Http).await;
+    let frame = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"task/submit\",\"params\":\n{\"capability\":\"work\",\"params\":{\r\n\"n\":\n1.10}}}";
+    caller.send(frame.as_bytes()).await;
+    assert!(agent.0.read().await.contains(r#""params":{  "n": 1.10}"#));
+}
+
+#[tokio::test]
 async fn a_task_that_is_called_off_is_stopped_at_its_agent() {
     let running = start().await;
     let mut agent = Agent::connect(&running, "a@n", Over::WebSocket).await;
