@@ -102,3 +102,14 @@ async fn what_is_in_flight_on_one_connection_is_bounded_and_the_rest_is_refused(
     let refused: Value = serde_json::from_str(&peer.read().await).unwrap();
     assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(2), &json!("overloaded")), "{refused}");
 }
+
+#[tokio::test]
+async fn an_answer_to_nothing_is_not_answered() {
+    for over in [Over::WebSocket, Over::Stdio] {
+        let running = start().await;
+        let mut peer = Peer::connect(&running, over).await;
+        for stray in [r#"{"jsonrpc":"2.0","id":1,"result":1}"#, r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#] {
+            assert_eq!(peer.ask(stray.as_bytes()).await, None, "{over:?}: {stray}");
+        }
+    }
+}
