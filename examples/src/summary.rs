@@ -44,6 +44,7 @@ pub fn sentences(text: &str) -> Vec<String> {
     }
     let breaks = prose.split_inclusive(['.', '!', '?', '\n', '。', '！', '？']);
     let sentences = breaks.map(|sentence| sentence.split_whitespace().collect::<Vec<_>>().join(" "));
+    let sentences = sentences.map(|sentence| sentence.trim_matches(['*', '_', ' ']).to_owned());
     sentences.filter(|sentence| sentence.chars().count() > 20).collect()
 }
 

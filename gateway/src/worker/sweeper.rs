@@ -17,6 +17,8 @@ const EVERY: Duration = Duration::from_millis(500);
 const SLOW_ROUNDS: u64 = 60;
 /// How late a due task must be before the store is believed over the queue in memory.
 const LATE: Span = Span::from_secs(2);
+/// How old a seat must be before a recount may free it.
+const SETTLED: Span = Span::from_secs(10);
 /// How many rows one round takes.
 const PAGE: u32 = 500;
 
@@ -67,7 +69,8 @@ async fn find_late(gateway: &Arc<Gateway>) {
 }
 
 fn recount(gateway: &Arc<Gateway>) {
-    let as_of = gateway.now();
+    // A seat that was taken just now may belong to an attempt whose commit is still on its way.
+    let as_of = gateway.now() - SETTLED;
     let open = gateway.open.all();
     gateway.fleet().recount(open.iter().map(AsRef::as_ref), as_of);
 }
