@@ -3,15 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use reach_schemas::{AgentId, CapabilityName, IntentTrace, Reason, Stage};
+use reach_schemas::{AgentId, IntentTrace, Reason, Stage};
 
 use super::filter::Params;
 use super::select::{Fit, Missing, Selection};
 use super::{Ask, Fleet};
-use crate::lexical::{Doubt, Intent, Match, Verdict, decide};
+use crate::lexical::{Doubt, Intent, Match, Scratch, Verdict, decide};
 
-/// How many matches the words are asked for.
-const MATCHES: usize = 32;
+/// How many matches the words are asked for: enough to see what is near.
+const MATCHES: usize = 8;
+/// How many agents that offer the accepted capability are looked at.
+const TWINS_MAX: usize = 64;
 /// How many near ones a refusal may name.
 const NEAR_MAX: usize = 5;
 
@@ -35,26 +37,48 @@ impl Fleet {
         };
         let scratch = &mut *self.scratch.borrow_mut();
         let all = self.index.search(&intent, keep, MATCHES, scratch);
-        let heads = self.heads(&all);
-        // Agents that offer the same thing must not make each other look doubtful: each capability stands once.
-        let distinct = if heads.len() == all.len() {
-            all.clone()
-        } else {
-            self.index.search(&intent, |number| heads.contains(&number), MATCHES, scratch)
-        };
-        let verdict = decide(&distinct, &self.settings.thresholds);
-        let trace = self.trace(&distinct);
+        // Agents that offer the same thing must not make each other look doubtful, nor hide what else is near: of the
+        // best capability only the best agent is compared with the rest.
+        let first = all.first().map(|found| found.doc);
+        let twins = first.and_then(|doc| self.twins(doc));
+        let again = twins.filter(|twins| all.iter().skip(1).any(|found| twins.contains(&found.doc))).map(|twins| {
+            let is_apart = |number: u32| Some(number) == first || !twins.contains(&number);
+            self.index.search(&intent, |number| is_apart(number) && keep(number), MATCHES, scratch)
+        });
+        let distinct = again.as_ref().unwrap_or(&all);
+        let verdict = decide(distinct, &self.settings.thresholds);
+        let trace = self.trace(distinct);
         match verdict {
-            Verdict::Accept { doc, similarity } => self.accepted(doc, similarity, &all, trace),
-            Verdict::Unsure(doubt) => unsure(doubt, &distinct, trace),
+            Verdict::Accept { doc, similarity } => {
+                let all = self.with_twins(doc, all, &intent, keep, scratch);
+                self.accepted(doc, similarity, &all, trace)
+            }
+            Verdict::Unsure(doubt) => unsure(doubt, distinct, trace),
         }
     }
 
-    /// The best match of each capability name.
-    fn heads(&self, matches: &[Match]) -> BTreeSet<u32> {
-        let mut names: BTreeSet<&CapabilityName> = BTreeSet::new();
-        let is_first = |found: &&Match| self.offer(found.doc).is_some_and(|(_, offer)| names.insert(&offer.name));
-        matches.iter().filter(is_first).map(|found| found.doc).collect()
+    /// All offers of the same capability, whoever may see them.
+    fn twins(&self, doc: u32) -> Option<&BTreeSet<u32>> {
+        self.offer(doc).and_then(|(_, offer)| self.by_capability.get(&offer.name))
+    }
+
+    /// The matches, and every further agent that offers the accepted capability if they may not all be among them.
+    fn with_twins(
+        &self,
+        doc: u32,
+        all: Vec<Match>,
+        intent: &Intent<'_>,
+        keep: impl Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Match> {
+        let Some(twins) = self.offer(doc).and_then(|(_, offer)| self.by_capability.get(&offer.name)) else {
+            return all;
+        };
+        let seen = all.iter().filter(|found| twins.contains(&found.doc)).count();
+        if seen == twins.len() || all.len() < MATCHES {
+            return all;
+        }
+        self.index.search(intent, |number| twins.contains(&number) && keep(number), TWINS_MAX, scratch)
     }
 
     /// All offers of the accepted capability that the words met.
