@@ -13,7 +13,12 @@ import os
 import re
 import sys
 
-LEVEL = re.compile(r"\b(DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b")
+# Upper case anywhere, "level=error" as logfmt has it, or "error:" as programs print it.
+LEVEL = re.compile(
+    r"\b(DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
+    r"|\blevel=\"?([a-z]+)"
+    r"|\b(debug|info|warn|warning|error|fatal|critical|panic):"
+)
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}")
 NUMBER = re.compile(r"\b\d[\d.:-]*\b|0x[0-9a-f]+|\b[0-9a-f]{8,}\b")
 
@@ -32,7 +37,8 @@ def report(path: str) -> dict:
             level = LEVEL.search(line)
             if not level:
                 continue
-            name = {"WARNING": "WARN", "CRITICAL": "FATAL"}.get(level.group(), level.group())
+            name = next(group for group in level.groups() if group).upper()
+            name = {"WARNING": "WARN", "CRITICAL": "FATAL", "PANIC": "FATAL"}.get(name, name)
             levels[name] += 1
             if name in ("ERROR", "FATAL"):
                 # Numbers differ from line to line; what is left is the kind of trouble.
@@ -40,6 +46,7 @@ def report(path: str) -> dict:
     return {
         "lines": lines,
         "levels": dict(sorted(levels.items())),
+        "without_level": lines - sum(levels.values()),
         "first": first,
         "last": last,
         "troubles": [{"message": message, "times": times} for message, times in troubles.most_common(3)],

@@ -1,5 +1,6 @@
 //! The command line of `reach-gateway`.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -39,7 +40,8 @@ enum LogFormat {
 enum Command {
     /// Serves JSON-RPC (`/rpc`, `/rpc/ws`) and REST on one port, until SIGTERM or Ctrl-C.
     Serve(Where),
-    /// Serves one caller over standard input and output, one JSON-RPC message a line.
+    /// Serves one caller over standard input and output, one JSON-RPC message a line. It is a gateway of its own, with its
+    /// own data folder: name another one with --data if a gateway is running already.
     Stdio(Where),
     /// Shows it at work: three agents of different kinds on real files, a kill, a fallback, and one key sent twice.
     Demo(crate::demo::Demo),
@@ -104,7 +106,8 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 
 fn log_to_stderr(format: LogFormat, level: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let has_color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(has_color);
     // A second subscriber is refused; the first one stays.
     let _ = match format {
         LogFormat::Human => lines.try_init(),

@@ -1,9 +1,14 @@
 //! JSON Schemas that agents bring: compiled once a registration, offline, with bounds on size, nesting and regular
 //! expressions, so that a hostile schema costs little and reaches nothing.
 
+mod cost;
+mod strict;
+
 use jsonschema::{PatternOptions, Validator};
 use reach_schemas::RawJson;
 use serde_json::Value;
+
+pub use strict::read_strictly;
 
 /// The largest schema that is taken, in bytes.
 pub const SCHEMA_MAX: usize = 64 * 1024;
@@ -11,6 +16,10 @@ pub const SCHEMA_MAX: usize = 64 * 1024;
 pub const DEPTH_MAX: usize = 64;
 /// How many violations are told.
 pub const VIOLATIONS_MAX: usize = 5;
+/// How many rules one value may be held against, with all references followed.
+pub const RULES_MAX: u64 = 10_000;
+/// How much checking one value may cost: its bytes times the schema's rules. Some seconds at the very worst.
+pub const WORK_MAX: u64 = 200_000_000;
 /// The largest compiled regular expression, in bytes.
 const REGEX_MAX: usize = 1 << 20;
 
@@ -26,6 +35,9 @@ pub enum SchemaError {
     /// Nested too deeply.
     #[error("the schema is nested more than {DEPTH_MAX} levels deep")]
     TooDeep,
+    /// Its references multiply.
+    #[error("the schema holds a value against more than {RULES_MAX} rules once its references are followed")]
+    TooManyRules,
     /// It is JSON, but no JSON Schema that can be used here.
     #[error("not a usable JSON Schema (2020-12): {0}")]
     Unusable(String),
@@ -35,6 +47,7 @@ pub enum SchemaError {
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
+    rules: u64,
 }
 
 impl Schema {
@@ -54,12 +67,22 @@ impl Schema {
         if !value.is_object() && !value.is_boolean() {
             return Err(SchemaError::Unusable("a schema is an object, or true or false".to_owned()));
         }
+        let rules = cost::rules(&value);
+        if rules > RULES_MAX {
+            return Err(SchemaError::TooManyRules);
+        }
         let validator = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(REGEX_MAX))
             .build(&value)
             .map_err(|error| SchemaError::Unusable(error.to_string()))?;
-        Ok(Self { validator })
+        Ok(Self { validator, rules })
+    }
+
+    /// Whether a value of so many bytes may be checked at all: a large value against many rules costs too much.
+    #[must_use]
+    pub fn can_check(&self, bytes: usize) -> bool {
+        self.rules.saturating_mul(bytes as u64) <= WORK_MAX
     }
 
     /// Whether the value fits.
@@ -80,7 +103,8 @@ impl Schema {
 }
 
 /// How deeply a JSON text is nested, without recursion.
-fn depth(text: &str) -> usize {
+#[must_use]
+pub fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let (mut is_text, mut is_escaped) = (false, false);
     for byte in text.bytes() {
@@ -137,6 +161,27 @@ mod tests {
         assert_eq!(compile(&deep).unwrap_err(), SchemaError::TooDeep);
         let large = format!(r#"{{"description":"{}"}}"#, "x".repeat(SCHEMA_MAX));
         assert!(matches!(compile(&large), Err(SchemaError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn references_that_multiply_are_refused() {
+        let defs: Vec<String> = (0..34)
+            .map(|n| {
+                format!(r##""d{n}":{{"allOf":[{{"$ref":"#/$defs/d{m}"}},{{"$ref":"#/$defs/d{m}"}}]}}"##, m = n + 1)
+            })
+            .collect();
+        let bomb = format!(r##"{{"$defs":{{{},"d34":{{"type":"object"}}}},"$ref":"#/$defs/d0"}}"##, defs.join(","));
+        assert_eq!(compile(&bomb).unwrap_err(), SchemaError::TooManyRules);
+        let tree = r##"{"properties":{"left":{"$ref":"#"},"right":{"$ref":"#"}}}"##;
+        assert!(compile(tree).is_ok(), "a schema may speak of itself");
+    }
+
+    #[test]
+    fn a_large_value_is_not_held_against_many_rules() {
+        let many: Vec<String> = (0..3000).map(|n| format!(r#"{{"z":{n}}}"#)).collect();
+        let schema = compile(&format!(r#"{{"contains":{{"enum":[{}]}}}}"#, many.join(","))).unwrap();
+        assert!(schema.can_check(1_000) && !schema.can_check(480_000));
+        assert!(compile(r#"{"type":"object"}"#).unwrap().can_check(4 << 20));
     }
 
     #[test]

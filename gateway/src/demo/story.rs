@@ -1,5 +1,6 @@
 //! What is played, act by act. Each act checks what it shows: if it does not hold, the demonstration fails.
 
+use std::io::IsTerminal;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,7 +16,11 @@ use super::stage::Stage;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn say(text: &str) {
-    println!("\n\x1b[1m{text}\x1b[0m");
+    if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        println!("\n\x1b[1m{text}\x1b[0m");
+    } else {
+        println!("\n{text}");
+    }
 }
 
 /// Plays all acts.

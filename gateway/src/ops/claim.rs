@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reach_core::access::Grant;
+use reach_core::access::{Grant, allows};
 use reach_core::bulkhead::Seat;
 use reach_core::task::{Event, Refusal, Task};
 use reach_schemas::call::{Claim, Claimed, WAIT_MAX};
@@ -83,7 +83,25 @@ impl Gateway {
         Ok(claimed)
     }
 
+    /// Whether what was offered still holds: cards change, and what they no longer say is not given out.
+    async fn may_still_have(&self, agent: &AgentId, task_id: TaskId) -> Result<bool, Failure> {
+        let Some(task) = self.load(task_id).await? else { return Ok(false) };
+        let offered = task.state.phase.offered_to(agent).or_else(|| {
+            task.live_attempt().filter(|attempt| &attempt.agent_id == agent).map(|attempt| &attempt.capability)
+        });
+        // One that was claimed by another is refused by the task itself.
+        let Some(capability) = offered else { return Ok(true) };
+        let caller = self.caller_of(&task);
+        let fleet = self.fleet();
+        Ok(fleet
+            .node(agent)
+            .is_some_and(|node| node.offer(capability).is_some() && allows(&caller, agent, &node.card.access).is_ok()))
+    }
+
     async fn claim_one(&self, agent: &AgentId, task_id: TaskId, lease: Span) -> Result<Delivery, Failure> {
+        if !self.may_still_have(agent, task_id).await? {
+            return Err(NotApplied::Refused(Refusal::NotOffered).into());
+        }
         let event = Event::Claim { agent_id: agent.clone(), lease };
         let task: Arc<Task> = self.apply(task_id, event).await.map_err(|error| match error {
             // Whether a task exists that was not offered is not the agent's to know.

@@ -12,7 +12,11 @@ use crate::breaker::{self, Change};
 use crate::bulkhead::{Place, Seat};
 use crate::health::{Health, HealthChange, ProbeOutcome};
 use crate::lease::Presence;
+use crate::schema;
 use crate::task::{Attempt, EndedAttempt, Task, ending::Ending};
+
+/// How deeply a result may be nested: as deeply as a request.
+pub const RESULT_DEPTH_MAX: usize = 128;
 
 impl Fleet {
     /// An agent said that it is still here. Its next beat is due at the returned time; none if it is not known.
@@ -191,10 +195,18 @@ impl Offer {
     /// What is wrong with a result, by the output schema; nothing if it fits.
     #[must_use]
     pub fn result_violations(&self, result: &reach_schemas::RawJson) -> Vec<String> {
+        let text = result.get();
+        let depth = schema::depth(text);
+        if depth > RESULT_DEPTH_MAX {
+            return vec![format!("it is nested {depth} levels deep, at most {RESULT_DEPTH_MAX} are taken")];
+        }
         let Some(schema) = &self.output else { return Vec::new() };
-        match result.read::<serde_json::Value>() {
+        if !schema.can_check(text.len()) {
+            return vec![format!("{} bytes are too many to be checked against this schema", text.len())];
+        }
+        match schema::read_strictly(result) {
             Ok(value) => schema.violations(&value),
-            Err(error) => vec![error.to_string()],
+            Err(unreadable) => vec![unreadable],
         }
     }
 }

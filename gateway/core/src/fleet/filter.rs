@@ -12,11 +12,12 @@ use crate::breaker::Admission;
 use crate::bulkhead::Place;
 use crate::hours;
 use crate::lease::Presence;
+use crate::schema::read_strictly;
 
 /// The parameters, read once and only if some candidate has a schema.
 pub(super) struct Params<'a> {
     raw: Option<&'a RawJson>,
-    value: OnceCell<Value>,
+    value: OnceCell<Result<Value, String>>,
 }
 
 impl<'a> Params<'a> {
@@ -25,23 +26,33 @@ impl<'a> Params<'a> {
     }
 
     /// Absent parameters are an empty object to a schema.
-    fn value(&self) -> &Value {
-        self.value.get_or_init(|| {
-            let read = self.raw.map(|raw| raw.read().unwrap_or(Value::Null));
-            read.unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    fn value(&self) -> &Result<Value, String> {
+        self.value.get_or_init(|| match self.raw {
+            Some(raw) => read_strictly(raw),
+            None => Ok(Value::Object(serde_json::Map::new())),
         })
     }
 
+    fn bytes(&self) -> usize {
+        self.raw.map_or(2, |raw| raw.get().len())
+    }
+
     pub(super) fn fit(&self, offer: &Offer) -> bool {
-        offer.input.as_ref().is_none_or(|schema| schema.fits(self.value()))
+        let Some(schema) = &offer.input else { return true };
+        schema.can_check(self.bytes()) && self.value().as_ref().is_ok_and(|value| schema.fits(value))
     }
 
     fn lack(&self, offer: &Offer) -> Option<Lack> {
         let schema = offer.input.as_ref()?;
-        if schema.fits(self.value()) {
-            return None;
+        if !schema.can_check(self.bytes()) {
+            let detail = format!("{} bytes are too many to be checked against this schema", self.bytes());
+            return Some(lack(Reason::Params, detail, None));
         }
-        Some(lack(Reason::Params, schema.violations(self.value()).join("; "), None))
+        match self.value() {
+            Err(unreadable) => Some(lack(Reason::Params, unreadable.clone(), None)),
+            Ok(value) if schema.fits(value) => None,
+            Ok(value) => Some(lack(Reason::Params, schema.violations(value).join("; "), None)),
+        }
     }
 }
 

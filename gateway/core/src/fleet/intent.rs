@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use reach_schemas::{AgentId, IntentTrace, Reason, Stage};
 
 use super::filter::Params;
+use super::node::{Node, Offer};
 use super::select::{Fit, Missing, Selection};
 use super::{Ask, Fleet};
 use crate::lexical::{Doubt, Intent, Match, Scratch, Verdict, decide};
@@ -26,14 +27,23 @@ impl Fleet {
         words: &str,
         only: Option<&AgentId>,
     ) -> Selection {
+        let selection = self.select_by_words_and(ask, words, |node, offer| {
+            only.is_none_or(|agent| agent == &node.card.agent_id) && (ask.params.is_none() || params.fit(offer))
+        });
+        if selection.missing.is_none() || ask.params.is_none() {
+            return selection;
+        }
+        // Where the words alone are clear, it is the parameters that are wrong, and that is what must be told.
+        let by_words_alone =
+            self.select_by_words_and(ask, words, |node, _| only.is_none_or(|agent| agent == &node.card.agent_id));
+        if by_words_alone.missing.is_none() { by_words_alone } else { selection }
+    }
+
+    fn select_by_words_and(&self, ask: &Ask<'_>, words: &str, fits: impl Fn(&Node, &Offer) -> bool) -> Selection {
         let names = parameter_names(ask);
         let intent = Intent { text: words, parameters: &names.iter().map(String::as_str).collect::<Vec<_>>() };
         let keep = |number: u32| {
-            self.offer(number).is_some_and(|(node, offer)| {
-                only.is_none_or(|agent| agent == &node.card.agent_id)
-                    && self.is_visible(ask, node)
-                    && (ask.params.is_none() || params.fit(offer))
-            })
+            self.offer(number).is_some_and(|(node, offer)| self.is_visible(ask, node) && fits(node, offer))
         };
         let scratch = &mut *self.scratch.borrow_mut();
         let all = self.index.search(&intent, keep, MATCHES, scratch);

@@ -24,6 +24,7 @@ use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
 use crate::task::Target;
 
+pub use feedback::RESULT_DEPTH_MAX;
 pub use node::{Node, Offer};
 pub use refusal::Unroutable;
 pub use register::{CAPABILITIES_MAX, CardError, HEARTBEAT_MIN, Registration, TEXT_MAX};

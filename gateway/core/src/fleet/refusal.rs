@@ -78,12 +78,31 @@ impl Fleet {
                 ErrorCode::NoCandidate,
                 format!("no agent that this caller may reach offers {capability}; capability/find shows what there is"),
             ),
-            Some(Missing::Words) => Failure::new(
-                ErrorCode::NoCandidate,
-                "the words do not point to one capability clearly enough; choose one of the suggestions by \
-                 `capability`, or say it more fully",
-            ),
+            Some(Missing::Words) => Failure::new(ErrorCode::NoCandidate, self.unclear(sifted)),
             None => self.failure_of_fallen(sifted),
+        }
+    }
+
+    /// Why the words were not enough, with the figures.
+    fn unclear(&self, sifted: &Sifted) -> String {
+        let nearest = sifted.selection.near.first().and_then(|(fit, reason)| {
+            let (_, offer) = self.offer(fit.number)?;
+            Some((offer.name.as_str(), fit.similarity, *reason))
+        });
+        let needed = self.settings.thresholds.accept;
+        match nearest {
+            None => "nothing that this caller may reach is near to these words; capability/find shows what there is"
+                .to_owned(),
+            Some((name, _, Reason::Ambiguous)) => format!(
+                "the words fit {name} and another capability about as well; choose one by `capability`, or say it more fully"
+            ),
+            Some((name, _, Reason::Excluded)) => {
+                format!("the words are nearest to {name}, which says that it does not do this")
+            }
+            Some((name, similarity, _)) => format!(
+                "the words are nearest to {name}, at {similarity:.2} where {needed:.2} is needed; choose it by \
+                 `capability` if it is meant, or say it more fully"
+            ),
         }
     }
 

@@ -198,6 +198,10 @@ pub(super) fn as_it_is_known(phase: Phase, unsure: &[CapabilityName]) -> Phase {
             let code = ErrorCode::OutcomeUnknown;
             Phase::DeadLettered(Failure { code, message, retry_after: None, ..failure })
         }
+        // It is the agent that was full, not the gateway, which has taken the task on.
+        Phase::DeadLettered(failure) if failure.code == ErrorCode::Overloaded => {
+            Phase::DeadLettered(Failure { code: ErrorCode::AgentRefused, ..failure })
+        }
         Phase::Submitted { .. }
         | Phase::Routed(_)
         | Phase::Delivered(_)

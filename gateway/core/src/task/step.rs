@@ -310,8 +310,8 @@ impl Next<'_> {
     }
 
     fn complete(&mut self, token: FencingToken, result: RawJson) -> Result<(), Refusal> {
-        if let (true, Phase::Completed { .. }) = (token == self.state.token, &self.state.phase) {
-            return Err(Refusal::Already);
+        if let (true, Phase::Completed { result: first }) = (token == self.state.token, &self.state.phase) {
+            return Err(if *first == result { Refusal::Already } else { self.wrong_phase() });
         }
         self.live(token)?;
         ending::end_attempt(self, Ending::Succeeded, None);

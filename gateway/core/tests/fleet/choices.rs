@@ -41,7 +41,7 @@ fn words_find_the_capability_and_doubt_is_told_rather_than_guessed() {
          0s route 1 say=what_is_the_weather_forecast_for_the_city          => b@n weather
          0s route 2 say=latest_news_headlines                              => a@n news
          0s route 3 say=bake_me_a_cake                                     => never, no_candidate
-         0s message => the words do not point to one capability clearly enough; choose one of the suggestions by `capability`, or say it more fully",
+         0s message => nothing that this caller may reach is near to these words; capability/find shows what there is",
     );
 }
 

@@ -27,7 +27,7 @@ fn delivered_is_not_accepted_and_a_second_word_of_the_same_is_no_harm() {
          2s delivered 1   => no: so already
          3s complete 1 ok => completed \"ok\"; #1 ended well
          3s complete 1 ok => no: so already
-         3s complete 1 other => no: so already",
+         3s complete 1 other => no: it is completed",
     );
 }
 
