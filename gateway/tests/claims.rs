@@ -184,3 +184,36 @@ async fn an_agent_that_comes_late_is_offered_what_waits() {
     let claimed: Claimed = client.call("task/claim", &params).await.unwrap();
     assert_eq!(claimed.tasks.first().map(|delivery| delivery.task_id), Some::<TaskId>(task.id()));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_card_no_longer_says_is_not_given_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let victim = Victim::start(folder.path(), "").await;
+    let client = victim.client().await;
+    let card = |does: &str, callable_by: Value| {
+        let access = json!({ "callable_by": callable_by });
+        json!({ "agent_id": "hand@pull", "capabilities": [{ "name": does, "effect": "read" }], "access": access })
+    };
+    let claim = async || -> Vec<TaskId> {
+        let claimed: Claimed = client.call("task/claim", &json!({ "agent_id": "hand@pull" })).await.unwrap();
+        claimed.tasks.into_iter().map(|delivery| delivery.task_id).collect()
+    };
+    register(&client, card("dig", json!(["*@pull"]))).await;
+    let asked = client.task("dig").mode(Mode::Queue).from_agent("boss@pull").submit().await.unwrap();
+    register(&client, card("sweep", json!(["*@pull"]))).await;
+    assert_eq!(claim().await, [], "a capability that is gone");
+    register(&client, card("dig", json!([]))).await;
+    assert_eq!(claim().await, [], "a caller that may not call any more");
+    register(&client, card("dig", json!(["*@pull"]))).await;
+    assert_eq!(claim().await, [asked.id()]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_is_nested_too_deep_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "cat > /dev/null\npython3 -c 'print(\"[\" * 1000 + \"]\" * 1000)'\n";
+    let victim = Victim::start(folder.path(), &command(folder.path(), script)).await;
+    let task = victim.client().await.task("run").tries(1).submit().await.unwrap();
+    let failed = task.wait_for(PATIENCE).await.unwrap_err();
+    assert_eq!(failed.code(), Some(ErrorCode::InvalidResult), "{failed}");
+}
