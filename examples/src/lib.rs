@@ -4,5 +4,4 @@
 pub mod bench;
 pub mod card;
 pub mod ledger;
-pub mod log_report;
 pub mod summary;

@@ -61,6 +61,22 @@ impl PhaseName {
         }
     }
 
+    /// The error that a task in this phase stands for, if it says no more of itself.
+    #[must_use]
+    pub const fn error_code(self) -> ErrorCode {
+        match self {
+            Self::Cancelled => ErrorCode::Cancelled,
+            Self::Expired => ErrorCode::Expired,
+            Self::Submitted
+            | Self::Routed
+            | Self::Delivered
+            | Self::Accepted
+            | Self::Completed
+            | Self::Failed
+            | Self::DeadLettered => ErrorCode::AgentFailed,
+        }
+    }
+
     /// Whether nothing more happens to the task by itself.
     #[must_use]
     pub const fn is_final(self) -> bool {

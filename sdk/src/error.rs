@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reach_schemas::error::Retry;
-use reach_schemas::{ErrorCode, Failure, PhaseName, RawJson, Suggestion, TaskId, TaskView};
+use reach_schemas::{ErrorCode, Failure, RawJson, Suggestion, TaskId, TaskView};
 
 /// The result of whatever this crate does.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -254,20 +254,10 @@ impl From<Refusal> for Error {
 
 /// The error that a task which did not complete stands for.
 pub(crate) fn of_task(view: &TaskView) -> Error {
-    let failure = view.failure.clone().unwrap_or_else(|| {
-        let code = match view.phase {
-            PhaseName::Cancelled => ErrorCode::Cancelled,
-            PhaseName::Expired => ErrorCode::Expired,
-            PhaseName::Submitted
-            | PhaseName::Routed
-            | PhaseName::Delivered
-            | PhaseName::Accepted
-            | PhaseName::Completed
-            | PhaseName::Failed
-            | PhaseName::DeadLettered => ErrorCode::AgentFailed,
-        };
-        Failure::new(code, format!("the task ended as {}", view.phase.as_str()))
-    });
+    let failure = view
+        .failure
+        .clone()
+        .unwrap_or_else(|| Failure::new(view.phase.error_code(), format!("the task ended as {}", view.phase.as_str())));
     let Failure { code, message, data, retry_after, suggestions } = failure;
     Refusal { code, message, task_id: Some(view.task_id), retry_after: retry_after.map(Into::into), suggestions, data }
         .into()

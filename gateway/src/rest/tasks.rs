@@ -70,20 +70,10 @@ fn unfinished(task: &TaskView) -> Response<bytes::Bytes> {
 
 /// Why a task did not end well.
 fn problem_of(task: &TaskView) -> Problem {
-    let failure = task.failure.clone().unwrap_or_else(|| {
-        let code = match task.phase {
-            PhaseName::Cancelled => ErrorCode::Cancelled,
-            PhaseName::Expired => ErrorCode::Expired,
-            PhaseName::Submitted
-            | PhaseName::Routed
-            | PhaseName::Delivered
-            | PhaseName::Accepted
-            | PhaseName::Completed
-            | PhaseName::Failed
-            | PhaseName::DeadLettered => ErrorCode::AgentFailed,
-        };
-        Failure::new(code, format!("the task is {}", task.phase.as_str()))
-    });
+    let failure = task
+        .failure
+        .clone()
+        .unwrap_or_else(|| Failure::new(task.phase.error_code(), format!("the task is {}", task.phase.as_str())));
     Problem::from(failure).about(task.task_id)
 }
 

@@ -2,12 +2,12 @@
 
 use std::cell::OnceCell;
 
-use reach_schemas::{Lack, Mode, Protocol, RawJson, Reason, Timestamp};
+use reach_schemas::{Lack, Mode, Namespace, Protocol, RawJson, Reason, Timestamp};
 use serde_json::Value;
 
 use super::node::{Node, Offer};
 use super::{Ask, Fleet};
-use crate::access;
+use crate::access::{self, Caller};
 use crate::breaker::Admission;
 use crate::bulkhead::Place;
 use crate::hours;
@@ -61,11 +61,9 @@ pub(super) fn lack(reason: Reason, detail: impl Into<String>, until: Option<Time
 }
 
 impl Fleet {
-    /// Whether the caller may know of the agent at all. What it may not reach is never named to it.
+    /// Whether the asker may know of the agent at all, and wants it to be looked at.
     pub(super) fn is_visible(&self, ask: &Ask<'_>, node: &Node) -> bool {
-        let id = &node.card.agent_id;
-        let is_in = ask.target.namespace.as_ref().is_none_or(|wanted| wanted.as_str() == id.namespace_str());
-        is_in && access::allows(ask.caller, id, &node.card.access).is_ok()
+        is_visible(ask.caller, ask.target.namespace.as_ref(), node)
     }
 
     /// All that a candidate lacks; nothing if the work can go there now.
@@ -115,6 +113,14 @@ impl Fleet {
         let taken = self.bulkhead.in_flight(&place.agent_id);
         Some(lack(Reason::Full, format!("{full} ({taken} of {})", node.card.max_concurrency), None))
     }
+}
+
+/// Whether the caller may know of the agent at all, and the agent is in the namespace that is asked for, if one is.
+/// What a caller may not reach is never named to it.
+pub(super) fn is_visible(caller: &Caller, namespace: Option<&Namespace>, node: &Node) -> bool {
+    let id = &node.card.agent_id;
+    namespace.is_none_or(|wanted| wanted.as_str() == id.namespace_str())
+        && access::allows(caller, id, &node.card.access).is_ok()
 }
 
 /// Whether the agent is reached by leaving work for it to pull.

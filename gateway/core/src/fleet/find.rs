@@ -4,8 +4,9 @@ use reach_schemas::call::Found;
 use reach_schemas::{Namespace, Timestamp};
 
 use super::Fleet;
+use super::filter::is_visible;
 use super::node::{Node, Offer};
-use crate::access::{self, Caller};
+use crate::access::Caller;
 use crate::breaker::Admission;
 use crate::hours;
 use crate::lease::Presence;
@@ -23,11 +24,7 @@ impl Fleet {
         limit: usize,
         now: Timestamp,
     ) -> Vec<Found> {
-        let is_visible = |node: &Node| {
-            let id = &node.card.agent_id;
-            namespace.is_none_or(|wanted| wanted.as_str() == id.namespace_str())
-                && access::allows(caller, id, &node.card.access).is_ok()
-        };
+        let is_visible = |node: &Node| is_visible(caller, namespace, node);
         let Some(words) = words else {
             let nodes = self.nodes().filter(|node| is_visible(node));
             let all = nodes.flat_map(|node| node.offers.iter().map(move |offer| found(node, offer, None, now)));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_reach_sdk::schemas::call::TaskRef;
-use agent_reach_sdk::{ErrorCode, Method, PhaseName, RawJson, Refusal, Span, TaskId, TaskView};
+use agent_reach_sdk::{Method, PhaseName, RawJson, Refusal, Span, TaskId, TaskView};
 
 use super::note;
 use crate::args::{ReachArgs, SubmitArgs, TaskFlags, WaitArgs, new_key};
@@ -94,17 +94,7 @@ fn finish(task: &TaskView, session: &Session) -> Result<Exit, Stop> {
 /// The words of a task that did not end well.
 fn refusal(task: &TaskView) -> Refusal {
     let Some(failure) = task.failure.clone() else {
-        let code = match task.phase {
-            PhaseName::Cancelled => ErrorCode::Cancelled,
-            PhaseName::Expired => ErrorCode::Expired,
-            PhaseName::Submitted
-            | PhaseName::Routed
-            | PhaseName::Delivered
-            | PhaseName::Accepted
-            | PhaseName::Completed
-            | PhaseName::Failed
-            | PhaseName::DeadLettered => ErrorCode::AgentFailed,
-        };
+        let code = task.phase.error_code();
         let message = format!("the task ended as {}", task.phase.as_str());
         return Refusal { task_id: Some(task.task_id), ..Refusal::new(code, message) };
     };
