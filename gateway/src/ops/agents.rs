@@ -3,13 +3,14 @@
 use std::sync::PoisonError;
 
 use reach_core::access::Grant;
-use reach_core::fleet::{CardError, Checked};
+use reach_core::fleet::{CardError, Checked, Mistake};
 use reach_core::task::Event;
 use reach_core::task::event::Trace;
 use reach_schemas::call::{
     AgentList, AgentRef, AgentView, Agents, Drained, Heartbeat, HeartbeatAnswer, LIST_MAX, Registered, Working,
 };
-use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, FencingToken, Protocol, TaskId};
+use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId};
+use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::sessions::SessionId;
@@ -27,12 +28,13 @@ fn forbidden(denial: reach_core::access::Denial) -> Failure {
     Failure::new(ErrorCode::Forbidden, denial.to_string())
 }
 
-fn bad_card(error: CardError) -> Failure {
-    let code = match error {
-        CardError::Field { .. } => ErrorCode::InvalidCard,
-        CardError::Schema { .. } => ErrorCode::InvalidSchema,
-    };
-    Failure::new(code, error.to_string())
+/// All that is wrong with a card, in words, and in `data` as a list of `{"at", "says"}`.
+fn bad_card(error: &CardError) -> Failure {
+    let code = if error.is_of_schemas() { ErrorCode::InvalidSchema } else { ErrorCode::InvalidCard };
+    let told = |mistake: &Mistake| json!({ "at": mistake.at, "says": mistake.says });
+    let mistakes: Vec<_> = error.mistakes.iter().map(told).collect();
+    let data = RawJson::of(&json!({ "mistakes": mistakes })).ok();
+    Failure { data, ..Failure::new(code, error.to_string()) }
 }
 
 impl Gateway {
@@ -66,7 +68,7 @@ impl Gateway {
     }
 
     async fn admit(&self, card: AgentCard, connection: Option<SessionId>) -> Result<Registered, Failure> {
-        let checked = Checked::new(card).map_err(bad_card)?;
+        let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();
         self.keep(&card).await?;

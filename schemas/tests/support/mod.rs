@@ -49,13 +49,24 @@ pub(crate) enum RefusedBy {
     Both,
     /// The type only: JSON Schema cannot say it.
     Type,
+    /// Whoever takes a card in: the type carries it, and JSON Schema cannot say it.
+    Registration,
+    /// Whoever takes a card in, and its JSON Schema: the type carries it.
+    RegistrationAndSchema,
 }
 
 impl RefusedBy {
     pub(crate) const fn schema(self) -> bool {
         match self {
-            Self::Both => true,
-            Self::Type => false,
+            Self::Both | Self::RegistrationAndSchema => true,
+            Self::Type | Self::Registration => false,
+        }
+    }
+
+    pub(crate) const fn r#type(self) -> bool {
+        match self {
+            Self::Both | Self::Type => true,
+            Self::Registration | Self::RegistrationAndSchema => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! routed, and what becomes of attempts flows back into it. It holds belief, not truth: it can be built anew from
 //! the stored cards and what agents report.
 
+mod check;
 mod feedback;
 mod filter;
 mod find;
@@ -24,10 +25,11 @@ use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
 use crate::task::Target;
 
+pub use check::{CardError, MISTAKES_MAX, Mistake};
 pub use feedback::RESULT_DEPTH_MAX;
 pub use node::{Node, Offer};
 pub use refusal::Unroutable;
-pub use register::{CAPABILITIES_MAX, CardError, HEARTBEAT_MIN, Registration, TEXT_MAX};
+pub use register::Registration;
 pub use route::{Offering, Route};
 
 /// What may be set.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap in a story is a failed test, with its line")]
 
+mod cards;
 mod choices;
 mod filters;
 mod player;

@@ -91,8 +91,11 @@ impl World {
     }
 
     fn capability(&mut self, (name, effect): &(&str, Effect), agents: usize) -> Capability {
-        let chain = (0..self.rng.usize(0..=2)).map(|_| self.fallback(agents)).collect();
+        let chain = (0..self.rng.usize(0..=2)).map(|_| self.fallback(agents)).collect::<Vec<_>>();
         let base: Capability = serde_json::from_value(json!({ "name": name })).expect("a name makes a capability");
+        // One that asks for itself is refused by name.
+        let itself = FallbackStep::Capability(base.name.clone());
+        let chain = chain.into_iter().filter(|step| *step != itself).collect();
         Capability {
             effect: *effect,
             timeout: Some(Span::from_ms(self.between(1_000, 3_000))),

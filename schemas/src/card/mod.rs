@@ -1,7 +1,12 @@
 //! The agent card: what an agent says of itself when it registers. A field that is not known here is refused
 //! by name, so that a slip of the pen is not silently ignored.
 
+pub mod limits;
+mod policy;
+
 use serde::{Deserialize, Serialize};
+
+pub use policy::{BreakerPolicy, ProbePolicy};
 
 use crate::{AgentId, CapabilityName, RawJson, Span, pattern::AgentPattern};
 
@@ -14,22 +19,28 @@ pub struct AgentCard {
     pub agent_id: AgentId,
     /// Its own version, free text; a new one refreshes the whole card.
     #[serde(default = "defaults::version")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::NAME_MAX)))]
     pub version: String,
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::NAME_MAX)))]
     pub display_name: Option<String>,
     /// The team that answers for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::NAME_MAX)))]
     pub owner_team: Option<String>,
     /// What it is for, in a sentence or two.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::TEXT_MAX)))]
     pub description: String,
     /// What it offers. It is sent nothing else.
+    #[cfg_attr(feature = "json-schema", schemars(length(min = 1, max = limits::CAPABILITIES_MAX)))]
     pub capabilities: Vec<Capability>,
     /// How it is reached, best first. None: it pulls its work with `task/claim`.
     #[serde(default)]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::ENDPOINTS_MAX)))]
     pub endpoints: Vec<Endpoint>,
-    /// How often it will send a heartbeat. 3 missed: no new work. 4 missed: dead.
+    /// How often it will send a heartbeat, 100 ms to 24 h. 3 missed: no new work. 4 missed: dead.
     #[serde(default = "defaults::heartbeat_interval")]
     pub heartbeat_interval: Span,
     /// How it is probed.
@@ -37,6 +48,7 @@ pub struct AgentCard {
     pub probe: ProbePolicy,
     /// How many tasks it works on at once, at most.
     #[serde(default = "defaults::max_concurrency")]
+    #[cfg_attr(feature = "json-schema", schemars(range(min = 1)))]
     pub max_concurrency: u32,
     /// 0 to 9; of agents that fit alike the higher one is preferred.
     #[serde(default = "defaults::priority")]
@@ -44,21 +56,25 @@ pub struct AgentCard {
     pub priority: u8,
     /// Words that an intent may be matched against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::TAGS_MAX), inner(length(max = limits::NAME_MAX))))]
     pub tags: Vec<String>,
     /// How far its owner vouches for it.
     #[serde(default)]
     pub trust_level: TrustLevel,
     /// The hours in which it takes work. None: always.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::AVAILABILITY_MAX)))]
     pub availability: Vec<Hours>,
     /// What it needs to work (a model API, a database); it reports their state in its heartbeat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::DEPENDENCIES_MAX), inner(length(max = limits::NAME_MAX))))]
     pub dependencies: Vec<String>,
     /// Who may call it, and whom it may call.
     #[serde(default)]
     pub access: Access,
-    /// Addresses that hear of tasks that this agent failed.
+    /// Addresses that hear of tasks that this agent failed: `http` or `https` URLs without credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::CALLBACKS_MAX), inner(length(max = limits::ADDRESS_MAX))))]
     pub on_failure_callbacks: Vec<String>,
 }
 
@@ -71,12 +87,15 @@ pub struct Capability {
     pub name: CapabilityName,
     /// What it does, in a sentence or two.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::TEXT_MAX)))]
     pub description: String,
     /// What it does not do; an intent that asks for one of these is kept away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::EXCLUSIONS_MAX), inner(length(max = limits::TEXT_MAX))))]
     pub exclusions: Vec<String>,
     /// Words that an intent may be matched against.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::TAGS_MAX), inner(length(max = limits::NAME_MAX))))]
     pub tags: Vec<String>,
     /// JSON Schema 2020-12 of the parameters. None: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +110,7 @@ pub struct Capability {
     /// How long it takes, roughly; sets the attempt's timeout where `timeout` does not.
     #[serde(default)]
     pub tier: Tier,
-    /// How long one attempt may take. None: as the tier has it.
+    /// How long one attempt may take, at most 24 h. None: as the tier has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// What it does to the world. `write`, the default, is never repeated when its outcome is unknown.
@@ -105,6 +124,7 @@ pub struct Capability {
     pub breaker: Option<BreakerPolicy>,
     /// What to do once every try has failed, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::FALLBACK_MAX)))]
     pub fallback: Vec<FallbackStep>,
     /// Whether another agent with the same capability is tried before the fallback. None: yes, save for a
     /// `write` that may have started.
@@ -173,8 +193,9 @@ pub struct Endpoint {
     /// The protocol's version.
     #[serde(default = "defaults::protocol_version")]
     pub version: String,
-    /// Where: a URL for `http`, a command line for `process`, nothing for `websocket` and `queue`.
+    /// Where: a URL for `http`, without credentials; a command line for `process`; nothing for `websocket` and `queue`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::TEXT_MAX)))]
     pub address: String,
 }
 
@@ -221,23 +242,6 @@ pub enum TrustLevel {
     High,
 }
 
-/// How an agent is probed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct ProbePolicy {
-    /// How often.
-    pub interval: Span,
-    /// How long an answer may take before the probe counts as failed.
-    pub timeout: Span,
-}
-
-impl Default for ProbePolicy {
-    fn default() -> Self {
-        Self { interval: Span::from_secs(30), timeout: Span::from_secs(5) }
-    }
-}
-
 /// Hours of the week in which an agent takes work, in its own offset from UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
@@ -245,6 +249,7 @@ impl Default for ProbePolicy {
 pub struct Hours {
     /// Which days. None: every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = 7)))]
     pub days: Vec<Day>,
     /// First minute of the day, `"08:30"`.
     pub from: crate::clock_time::ClockTime,
@@ -252,7 +257,7 @@ pub struct Hours {
     pub to: crate::clock_time::ClockTime,
     /// Minutes ahead of UTC, -720 to 840.
     #[serde(default)]
-    #[cfg_attr(feature = "json-schema", schemars(range(min = -720, max = 840)))]
+    #[cfg_attr(feature = "json-schema", schemars(range(min = limits::UTC_OFFSET_MIN, max = limits::UTC_OFFSET_MAX)))]
     pub utc_offset_minutes: i16,
 }
 
@@ -278,62 +283,12 @@ pub enum Day {
 pub struct Access {
     /// Who may call it, as patterns such as `*@media`. None: its own namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::PATTERNS_MAX)))]
     pub callable_by: Option<Vec<AgentPattern>>,
     /// Whom it may call. None: its own namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = limits::PATTERNS_MAX)))]
     pub may_call: Option<Vec<AgentPattern>>,
-}
-
-/// When the circuit breaker of one capability of one agent opens and closes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct BreakerPolicy {
-    /// So many failures one after another, all within `in_row_within`, open it.
-    pub failures_in_row: u32,
-    /// See `failures_in_row`.
-    pub in_row_within: Span,
-    /// How many of the last calls count for the rate.
-    pub window: u32,
-    /// How many calls there must be before the rate counts.
-    pub window_min: u32,
-    /// A failure rate above this opens it (0 to 1).
-    #[cfg_attr(feature = "json-schema", schemars(range(min = 0.0, max = 1.0)))]
-    pub open_above: f64,
-    /// A trial that passes closes it if the rate is below this (0 to 1).
-    #[cfg_attr(feature = "json-schema", schemars(range(min = 0.0, max = 1.0)))]
-    pub close_below: f64,
-    /// How long it stays open the first time; doubled each time it opens again without having closed.
-    pub open_for: Span,
-    /// The longest that it stays open.
-    pub open_for_max: Span,
-}
-
-impl BreakerPolicy {
-    /// The defaults: a `write` trips after 2 failures in a row, all else after 3.
-    #[must_use]
-    pub fn for_effect(effect: Effect) -> Self {
-        let failures_in_row = match effect {
-            Effect::Read | Effect::IdempotentWrite => 3,
-            Effect::Write => 2,
-        };
-        Self { failures_in_row, ..Self::default() }
-    }
-}
-
-impl Default for BreakerPolicy {
-    fn default() -> Self {
-        Self {
-            failures_in_row: 3,
-            in_row_within: Span::from_secs(30),
-            window: 10,
-            window_min: 5,
-            open_above: 0.6,
-            close_below: 0.2,
-            open_for: Span::from_secs(5),
-            open_for_max: Span::from_mins(5),
-        }
-    }
 }
 
 /// What to do once every try has failed: one step down. Written with its kind as the only key, for example
@@ -342,7 +297,7 @@ impl Default for BreakerPolicy {
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FallbackStep {
-    /// Ask for another capability, with the same parameters.
+    /// Ask for another capability, with the same parameters. Its own name would be a loop.
     Capability(CapabilityName),
     /// Ask one named agent for the same capability.
     Agent(AgentId),
