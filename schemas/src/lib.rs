@@ -13,6 +13,7 @@ pub mod raw;
 pub mod task;
 mod text;
 pub mod time;
+pub mod trace;
 
 pub use call::Submit;
 pub use card::{
@@ -27,3 +28,4 @@ pub use pattern::AgentPattern;
 pub use raw::RawJson;
 pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskView};
 pub use time::{Span, Timestamp};
+pub use trace::Traceparent;

@@ -252,7 +252,7 @@ pub struct Delivery {
     pub deadline_at: Timestamp,
     /// W3C `traceparent`, if the caller sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
+    pub traceparent: Option<crate::Traceparent>,
 }
 
 /// A task and every decision that was taken for it.

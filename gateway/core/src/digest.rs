@@ -248,7 +248,7 @@ mod tests {
             deadline: Some(Span::from_secs(9)),
             tries: Some(1),
             priority: Some(9),
-            traceparent: Some("00-1".to_owned()),
+            traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
             idempotency_key: Some("k".parse().unwrap()),
             ..base.clone()
         };

@@ -14,7 +14,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
 pub use problem::Problem;
-pub use request::{Request, refuse_unless_json};
+pub use request::{Request, refuse_unless_json, traceparent_of};
 pub use routes::{Operation, ROUTES, Route};
 
 use crate::rpc::methods::Context;

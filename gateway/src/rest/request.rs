@@ -6,7 +6,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Uri, header};
-use reach_schemas::{ErrorCode, Failure, IdempotencyKey, Submit};
+use reach_schemas::{ErrorCode, Failure, IdempotencyKey, Submit, Traceparent};
 use serde::de::DeserializeOwned;
 
 use super::Problem;
@@ -98,9 +98,7 @@ impl Request {
             }
             submit.idempotency_key = Some(key);
         }
-        if submit.traceparent.is_none() {
-            submit.traceparent = self.traceparent();
-        }
+        submit.traceparent = submit.traceparent.or_else(|| traceparent_of(&self.headers));
         Ok(submit)
     }
 
@@ -115,14 +113,15 @@ impl Request {
         };
         key.parse().map(Some).map_err(|error: reach_schemas::IdError| refused(&error.to_string()))
     }
+}
 
-    /// The trace that the request belongs to. One that is malformed is left out, as W3C Trace Context has it.
-    fn traceparent(&self) -> Option<String> {
-        let text = self.headers.get(TRACEPARENT)?.to_str().ok()?.trim();
-        let lengths: Vec<usize> = text.split('-').map(str::len).collect();
-        let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'));
-        (is_hex && lengths == [2, 32, 16, 2]).then(|| text.to_owned())
-    }
+/// The trace that a request belongs to, by its headers. A header that is malformed or comes twice is left out, as W3C
+/// Trace Context has it: a trace that is broken must not break the request.
+#[must_use]
+pub fn traceparent_of(headers: &HeaderMap) -> Option<Traceparent> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    value.to_str().ok()?.trim().parse().ok()
 }
 
 /// The inside of a quoted string, from after its first quote.
@@ -183,9 +182,28 @@ mod tests {
     #[test]
     fn a_trace_is_taken_from_the_header_if_it_is_one() {
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let read = |header, body| request(&[(TRACEPARENT, header)], body).submit().unwrap().traceparent;
+        let own = r#"{"traceparent":"00-11111111111111111111111111111111-2222222222222222-00"}"#;
+        let read = |header: &str, body: &'static str| {
+            let submit = request(&[(TRACEPARENT, header)], body).submit().unwrap();
+            submit.traceparent.map(|trace| trace.to_string())
+        };
         assert_eq!(read(trace, "{}").as_deref(), Some(trace));
-        assert_eq!(read("00-x-y-01", "{}"), None);
-        assert_eq!(read(trace, r#"{"traceparent":"own"}"#).as_deref(), Some("own"));
+        assert_eq!(read(&trace.replacen("00-", "01-", 1), "{}").as_deref(), Some(trace));
+        for malformed in
+            ["00-x-y-01", "", &trace.to_uppercase(), &format!("{trace}-"), &trace.replacen("00-", "ff-", 1)]
+        {
+            assert_eq!(read(malformed, "{}"), None, "{malformed}");
+        }
+        assert_eq!(read(trace, own).unwrap(), own[16..71]);
+    }
+
+    #[test]
+    fn a_trace_that_comes_twice_is_left_out_and_a_malformed_one_in_the_body_is_refused() {
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let mut twice = request(&[(TRACEPARENT, trace)], "{}");
+        twice.headers.append(TRACEPARENT, trace.parse().unwrap());
+        assert_eq!(twice.submit().unwrap().traceparent, None);
+        let refused = request(&[(TRACEPARENT, trace)], r#"{"traceparent":"00-1"}"#).submit().unwrap_err();
+        assert!(String::from_utf8(refused.to_json()).unwrap().contains("`traceparent`: "));
     }
 }

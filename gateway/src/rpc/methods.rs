@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use reach_core::access::{Caller, Grant, authorize};
 use reach_schemas::call::{CapabilityFind, Submit, Subscribe, TaskRef};
-use reach_schemas::{AgentId, ErrorCode, Failure, Method};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
 
-use super::{Call, Outcome, decode_params, error_of, refusal};
+use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
 use crate::gateway::Gateway;
 use crate::sessions::{Sender, SessionId};
 
@@ -19,6 +19,8 @@ pub struct Context {
     pub gateway: Arc<Gateway>,
     /// The connection, if it is one over which the gateway can speak first.
     pub connection: Option<Connection>,
+    /// The trace that the call belongs to, by its transport: for a task that is handed in without one.
+    pub traceparent: Option<Traceparent>,
 }
 
 /// A connection over which the gateway can speak first.
@@ -31,6 +33,13 @@ pub struct Connection {
 }
 
 impl Context {
+    /// A task to take on, as the params have it; the trace is the transport's if they have none.
+    fn submit(&self, call: &Call<'_>) -> Result<Submit, ErrorObjectOwned> {
+        let submit: Submit = decode_params(call.params)?;
+        let traceparent = submit.traceparent.or_else(|| self.traceparent.clone());
+        Ok(Submit { traceparent, ..submit })
+    }
+
     /// What a caller is granted. Until tokens are asked for, whoever reaches this port is the operator, or the agent
     /// that it says it is: an agent's namespace walls hold for it in either case.
     ///
@@ -75,7 +84,7 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
             answer(Ok(gateway.find(grant(request.from_agent.as_ref())?, &request)))
         }
         Method::Reach => {
-            let submit: Submit = decode_params(call.params)?;
+            let submit = context.submit(&call)?;
             answer(gateway.reach(grant(submit.from_agent.as_ref())?, submit).await)
         }
         Method::Resolve => {
@@ -83,7 +92,7 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
             answer(gateway.resolve(grant(submit.from_agent.as_ref())?, &submit))
         }
         Method::TaskSubmit => {
-            let submit: Submit = decode_params(call.params)?;
+            let submit = context.submit(&call)?;
             answer(gateway.submit(grant(submit.from_agent.as_ref())?, submit).await)
         }
         Method::TaskWait => answer(gateway.wait(grant(None)?, decode_params(call.params)?).await),

@@ -27,7 +27,7 @@ pub(super) struct App {
 impl App {
     /// The context of calls over which the gateway cannot speak first.
     pub(super) fn context(&self) -> Context {
-        Context { gateway: Arc::clone(&self.gateway), connection: None }
+        Context { gateway: Arc::clone(&self.gateway), connection: None, traceparent: None }
     }
 }
 

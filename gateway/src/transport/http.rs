@@ -11,7 +11,8 @@ use super::app::{App, problem};
 use super::body::{self, BodyError};
 use super::drain::run;
 use super::finish::finishing;
-use crate::rest::refuse_unless_json;
+use crate::rest::{refuse_unless_json, traceparent_of};
+use crate::rpc::methods::Context;
 use crate::rpc::{self, Limits, error_of};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -22,12 +23,13 @@ pub(super) async fn post(app: Arc<App>, request: Request) -> Response {
     if let Err(not_json) = refuse_unless_json(request.headers()) {
         return problem(not_json);
     }
+    let traceparent = traceparent_of(request.headers());
     let frame = match body::read(request.into_body(), app.settings.body_max, app.settings.body_timeout).await {
         Ok(frame) => frame,
         Err(error) => return unread(error),
     };
     let answer = finishing(async move {
-        let context = app.context();
+        let context = Context { traceparent, ..app.context() };
         rpc::answer(&frame, &Limits::default(), |call| run(&context, &app.drain.overdue, call)).await
     });
     match answer.await {

@@ -63,7 +63,7 @@ pub(crate) fn delivery(clock: Clock, effect: Effect, params: &str, within: impl 
         idempotency_key: "order 17".to_owned(),
         attempt_until: clock.now() + within.into(),
         deadline_at: clock.now() + Span::from_mins(1),
-        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
     }
 }
 

@@ -61,8 +61,41 @@ async fn a_trace_in_the_header_reaches_the_agent() {
     let running = start().await;
     let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    assert_eq!(web.post_with("/tasks", &[("traceparent", trace)], &work(json!({}))).await.status, 202);
-    assert_eq!(agent.pull().await["traceparent"], trace);
+    let submit = json!({ "jsonrpc": "2.0", "id": 1, "method": "task/submit", "params": work(json!({})) });
+    for (path, body) in [("/tasks", work(json!({}))), ("/rpc", submit)] {
+        assert!(web.post_with(path, &[("traceparent", trace)], &body).await.status < 300);
+        assert_eq!(agent.pull().await["traceparent"], trace, "{path}");
+    }
+    for (path, wait) in [("/reach", "1ms"), ("/agent/worker@n/invoke", "1ms")] {
+        let mut body = work(json!({}));
+        body["wait"] = wait.into();
+        assert_eq!(web.post_with(path, &[("traceparent", trace)], &body).await.status, 202);
+        assert_eq!(agent.pull().await["traceparent"], trace, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_trace_of_the_body_comes_first_and_a_malformed_header_is_as_if_it_were_not_there() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    let header = [("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
+    let own = "00-11111111111111111111111111111111-2222222222222222-00";
+    let submit =
+        |params: serde_json::Value| json!({ "jsonrpc": "2.0", "id": 1, "method": "task/submit", "params": params });
+    let mut body = work(json!({}));
+    body["traceparent"] = own.into();
+    for (path, body) in [("/tasks", body.clone()), ("/rpc", submit(body))] {
+        web.post_with(path, &header, &body).await;
+        assert_eq!(agent.pull().await["traceparent"], own, "{path}");
+    }
+    for (path, body) in [("/tasks", work(json!({}))), ("/rpc", submit(work(json!({}))))] {
+        assert!(web.post_with(path, &[("traceparent", "00-x-y-01")], &body).await.status < 300);
+        assert!(agent.pull().await["traceparent"].is_null(), "{path}");
+    }
+    let mut malformed = work(json!({}));
+    malformed["traceparent"] = "00-1".into();
+    let refused = web.post("/tasks", &malformed).await.problem(422, "invalid_params");
+    assert!(refused["detail"].as_str().unwrap().contains("`traceparent`: "), "{refused}");
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, CapabilityName, FencingToken, IdempotencyKey, Mode, Namespace, PhaseName, RawJson, Span, TaskId};
+use crate::{
+    AgentId, CapabilityName, FencingToken, IdempotencyKey, Mode, Namespace, PhaseName, RawJson, Span, TaskId,
+    Traceparent,
+};
 
 macro_rules! params {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? })*) => { $(
@@ -86,7 +89,7 @@ pub struct Submit {
     pub from_agent: Option<AgentId>,
     /// W3C trace context, carried to the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
+    pub traceparent: Option<Traceparent>,
     /// For `reach`: how long to wait for the end, at most 5 min. None: the attempt's timeout and a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Span>,

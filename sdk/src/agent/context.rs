@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reach_schemas::call::{Noted, Progress};
-use reach_schemas::{Delivery, FencingToken, Method, RawJson, TaskId, Timestamp};
+use reach_schemas::{Delivery, FencingToken, Method, RawJson, TaskId, Timestamp, Traceparent};
 use serde::Serialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ struct Inner {
     attempt: u32,
     idempotency_key: String,
     deadline_at: Timestamp,
-    traceparent: Option<String>,
+    traceparent: Option<Traceparent>,
 }
 
 impl std::fmt::Debug for Context {
@@ -133,7 +133,7 @@ impl Context {
     /// W3C `traceparent`, if the caller sent one.
     #[must_use]
     pub fn traceparent(&self) -> Option<&str> {
-        self.inner.traceparent.as_deref()
+        self.inner.traceparent.as_ref().map(Traceparent::as_str)
     }
 
     /// A client that shares the agent's connection, for asking other agents.

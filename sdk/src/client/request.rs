@@ -131,8 +131,8 @@ impl TaskRequest {
     }
 
     /// W3C trace context, carried to the agent.
-    pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
-        self.submit.traceparent = Some(traceparent.into());
+    pub fn traceparent(mut self, traceparent: impl AsRef<str>) -> Self {
+        self.submit.traceparent = self.parsed("traceparent", traceparent.as_ref());
         self
     }
 

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
-use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, Span, TaskId};
+use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, Span, TaskId, Traceparent};
 use tokio::time::Instant;
 
 use self::client::Client;
@@ -123,9 +123,9 @@ fn headers(delivery: &Delivery) -> HeaderMap {
     headers.insert(TOKEN, HeaderValue::from(delivery.token.0));
     let task_id = delivery.task_id.to_string();
     let texts = [
-        (TASK_ID, Some(&task_id)),
-        (IDEMPOTENCY_KEY, Some(&delivery.idempotency_key)),
-        (TRACEPARENT, delivery.traceparent.as_ref()),
+        (TASK_ID, Some(task_id.as_str())),
+        (IDEMPOTENCY_KEY, Some(delivery.idempotency_key.as_str())),
+        (TRACEPARENT, delivery.traceparent.as_ref().map(Traceparent::as_str)),
     ];
     for (name, text) in texts {
         // What cannot stand in a header stands in the body all the same.

@@ -40,7 +40,7 @@ impl Line {
         command.env("AGENT_REACH_IDEMPOTENCY_KEY", &delivery.idempotency_key);
         command.env("AGENT_REACH_CAPABILITY", delivery.capability.as_str());
         command.env("AGENT_REACH_DEADLINE", delivery.attempt_until.to_string());
-        command.envs(delivery.traceparent.iter().map(|parent| ("TRACEPARENT", parent)));
+        command.envs(delivery.traceparent.iter().map(|parent| ("TRACEPARENT", parent.as_str())));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = directory {
             command.current_dir(directory);

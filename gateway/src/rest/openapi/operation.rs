@@ -1,6 +1,6 @@
 //! One operation of the document: what goes in, and what may come out.
 
-use reach_schemas::{AgentId, ErrorCode, IdempotencyKey, Method, Span, TaskId};
+use reach_schemas::{AgentId, ErrorCode, IdempotencyKey, Method, Span, TaskId, Traceparent};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
@@ -143,7 +143,11 @@ impl Described {
             Some((path, _)) if path.starts_with("/agent") => Some(("id", schema_of::<AgentId>(generator))),
             Some(_) => Some(("id", schema_of::<TaskId>(generator))),
         };
-        let headers = if words.takes == Takes::Submit { submit_headers(generator) } else { Vec::new() };
+        let headers = match words.takes {
+            Takes::Submit => vec![idempotency_key(generator), traceparent(generator)],
+            Takes::Rpc => vec![traceparent(generator)],
+            Takes::Nothing | Takes::Body | Takes::Query | Takes::Wait => Vec::new(),
+        };
         let wait = schema_of::<Span>(generator);
         Self { words, path: route.path, params, result, part, headers, wait }
     }
@@ -228,17 +232,18 @@ fn body(schema: Value) -> Value {
     json!({ "required": true, "content": { "application/json": { "schema": schema } } })
 }
 
-fn submit_headers(generator: &mut SchemaGenerator) -> Vec<Value> {
-    vec![
-        json!({
-            "name": "Idempotency-Key", "in": "header", "schema": schema_of::<IdempotencyKey>(generator),
-            "description": "The caller's name for this intention, with or without quotes: the same as `idempotency_key` of the body.",
-        }),
-        json!({
-            "name": "traceparent", "in": "header", "schema": { "type": "string" },
-            "description": "W3C trace context, carried to the agent.",
-        }),
-    ]
+fn idempotency_key(generator: &mut SchemaGenerator) -> Value {
+    json!({
+        "name": "Idempotency-Key", "in": "header", "schema": schema_of::<IdempotencyKey>(generator),
+        "description": "The caller's name for this intention, with or without quotes: the same as `idempotency_key` of the body.",
+    })
+}
+
+fn traceparent(generator: &mut SchemaGenerator) -> Value {
+    json!({
+        "name": "traceparent", "in": "header", "schema": schema_of::<Traceparent>(generator),
+        "description": "W3C trace context, carried to the agent if the body names no other. A malformed one is left out.",
+    })
 }
 
 /// The fields of a method's parameters, as parameters of a query.
