@@ -7,11 +7,13 @@ use reach_core::fleet::{CardError, Checked, Mistake};
 use reach_core::task::Event;
 use reach_core::task::event::Trace;
 use reach_schemas::call::{
-    AgentList, AgentRef, AgentView, Agents, Drained, Heartbeat, HeartbeatAnswer, LIST_MAX, Registered, Working,
+    AgentList, AgentRef, AgentView, Agents, Drained, Heartbeat, HeartbeatAnswer, Registered, WORKING_MAX, Working,
 };
+use reach_schemas::card::limits::{DEPENDENCIES_MAX, NAME_MAX};
 use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId};
 use serde_json::json;
 
+use super::bounds;
 use crate::gateway::Gateway;
 use crate::sessions::SessionId;
 use crate::store::{AgentRow, Command};
@@ -35,6 +37,22 @@ fn bad_card(error: &CardError) -> Failure {
     let mistakes: Vec<_> = error.mistakes.iter().map(told).collect();
     let data = RawJson::of(&json!({ "mistakes": mistakes })).ok();
     Failure { data, ..Failure::new(code, error.to_string()) }
+}
+
+/// A heartbeat is remembered, and each attempt in it is looked up.
+fn check_beat(beat: &Heartbeat) -> Result<(), Failure> {
+    let refused = |message: String| Err(Failure::new(ErrorCode::InvalidParams, message));
+    if beat.working_on.len() > WORKING_MAX {
+        return refused(format!("`working_on` has {} entries: send at most {WORKING_MAX}", beat.working_on.len()));
+    }
+    if beat.dependency_status.len() > DEPENDENCIES_MAX {
+        let count = beat.dependency_status.len();
+        return refused(format!("`dependency_status` has {count} entries: send at most {DEPENDENCIES_MAX}"));
+    }
+    if beat.dependency_status.keys().any(|name| name.len() > NAME_MAX) {
+        return refused(format!("`dependency_status` has a name of more than {NAME_MAX} bytes"));
+    }
+    Ok(())
 }
 
 impl Gateway {
@@ -117,10 +135,11 @@ impl Gateway {
     /// An agent is still here.
     ///
     /// # Errors
-    /// It is not registered, or the caller is not it.
+    /// It says too much, it is not registered, or the caller is not it.
     pub async fn heartbeat(&self, grant: Grant, beat: Heartbeat) -> Result<HeartbeatAnswer, Failure> {
         let agent = &beat.agent_id;
         grant.acts_as(agent).map_err(forbidden)?;
+        check_beat(&beat)?;
         let now = self.now();
         let due_at = self.fleet().heartbeat(&beat, now).ok_or_else(|| agent_not_found(agent))?;
         let mut stop = Vec::new();
@@ -217,8 +236,11 @@ impl Gateway {
     }
 
     /// All agents that the caller may know of, in the order of their ids.
-    #[must_use]
-    pub fn agents(&self, grant: Grant, request: &AgentList) -> Agents {
+    ///
+    /// # Errors
+    /// More are asked for than one list holds.
+    pub fn agents(&self, grant: Grant, request: &AgentList) -> Result<Agents, Failure> {
+        let limit = bounds::limit(request.limit, LIST)? as usize;
         let now = self.now();
         let fleet = self.fleet();
         let is_wanted = |agent: &AgentId| {
@@ -227,9 +249,8 @@ impl Gateway {
         };
         let nodes = fleet.nodes().filter(|node| is_wanted(&node.card.agent_id));
         let nodes = nodes.filter(|node| sees(&grant, &node.card.agent_id, &node.card));
-        let limit = request.limit.unwrap_or(LIST).min(LIST_MAX) as usize;
         let views = nodes.take(limit).map(|node| node.view(fleet.in_flight(&node.card.agent_id), now));
-        Agents { agents: views.collect() }
+        Ok(Agents { agents: views.collect() })
     }
 
     /// A connection is gone, and with it the way to its agents.

@@ -5,35 +5,34 @@ use std::sync::Arc;
 use reach_core::access::{Grant, allows};
 use reach_core::bulkhead::Seat;
 use reach_core::task::{Event, Refusal, Task};
-use reach_schemas::call::{Claim, Claimed, WAIT_MAX};
+use reach_schemas::call::{CLAIM_MAX, Claim, Claimed, LEASE_MAX, LEASE_MIN};
 use reach_schemas::{AgentId, Delivery, ErrorCode, Failure, Span, TaskId};
 
 use super::agents::agent_not_found;
+use super::bounds;
 use crate::gateway::{Gateway, NotApplied};
 
-/// How many tasks one claim may take.
-const CLAIM_MAX: u32 = 100;
-/// How long a lease is if the agent does not say, and the bounds of what it may say.
+/// How long a lease is if the agent does not say.
 const LEASE: Span = Span::from_secs(30);
-const LEASE_MIN: Span = Span::from_ms(100);
-const LEASE_MAX: Span = Span::from_mins(15);
 
 impl Gateway {
     /// Gives an agent work that it may claim, best first.
     ///
     /// # Errors
-    /// The agent is not registered, the caller is not it, or the one task that it asks for is claimed by another.
+    /// It asks for too much, the agent is not registered, the caller is not it, or the one task that it asks for is
+    /// claimed by another.
     pub async fn claim(&self, grant: Grant, request: Claim) -> Result<Claimed, Failure> {
         let agent = &request.agent_id;
         grant.acts_as(agent).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))?;
-        let lease = request.lease.unwrap_or(LEASE).clamp(LEASE_MIN, LEASE_MAX);
+        let lease = bounds::span("lease", request.lease.unwrap_or(LEASE), LEASE_MIN, LEASE_MAX)?;
+        let limit = bounds::count("limit", request.limit.unwrap_or(1), CLAIM_MAX)?;
+        let wait = bounds::wait(request.wait, Span::ZERO)?;
         if let Some(task_id) = request.task_id {
             self.room(agent)?;
             let delivery = self.claim_one(agent, task_id, lease).await?;
             return Ok(Claimed { tasks: vec![delivery] });
         }
-        let limit = request.limit.unwrap_or(1).clamp(1, CLAIM_MAX);
-        let until = tokio::time::Instant::now() + request.wait.unwrap_or(Span::ZERO).min(WAIT_MAX).into();
+        let until = tokio::time::Instant::now() + wait.into();
         loop {
             let bell = self.open.bell(agent);
             let rung = bell.notified();

@@ -5,6 +5,7 @@ use reach_core::task::Task;
 use reach_schemas::call::{LIST_MAX, Redrive, Redriven, Refused, TaskList, TaskRef, Tasks};
 use reach_schemas::{ErrorCode, Explanation, Failure, PhaseName, TaskId};
 
+use super::bounds;
 use crate::gateway::{Gateway, task_not_found};
 use crate::store::Query;
 
@@ -16,12 +17,12 @@ impl Gateway {
     /// Dead letters, newest first.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// More are asked for than one list holds, or the store cannot be read.
     pub async fn dead_letters(&self, _grant: Grant, request: TaskList) -> Result<Tasks, Failure> {
         if request.phase.is_some_and(|phase| phase != PhaseName::DeadLettered) {
             return Err(Failure::new(ErrorCode::InvalidParams, "`phase` of a dead letter is `dead_lettered`"));
         }
-        let limit = request.limit.unwrap_or(LIST).min(LIST_MAX);
+        let limit = bounds::limit(request.limit, LIST)?;
         let query = Query {
             phases: vec![PhaseName::DeadLettered],
             agent: request.agent_id,
@@ -49,9 +50,14 @@ impl Gateway {
     /// Sends dead letters again, under their own ids.
     ///
     /// # Errors
-    /// Nothing was named, or the store cannot be read. What becomes of each is in the answer.
+    /// More are named than one call may send, or the store cannot be read. What becomes of each is in the answer.
     pub async fn redrive(&self, _grant: Grant, request: Redrive) -> Result<Redriven, Failure> {
-        let limit = request.limit.unwrap_or(REDRIVE).min(LIST_MAX);
+        if request.task_ids.len() > LIST_MAX as usize {
+            let message = format!("`task_ids` has {} entries: send at most {LIST_MAX}", request.task_ids.len());
+            return Err(Failure::new(ErrorCode::InvalidParams, message));
+        }
+        let limit = bounds::limit(request.limit, if request.task_ids.is_empty() { REDRIVE } else { LIST_MAX })?;
+        bounds::work("deadline", request.deadline)?;
         let ids = if request.task_ids.is_empty() {
             let query = Query {
                 phases: vec![PhaseName::DeadLettered],

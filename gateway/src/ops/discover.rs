@@ -4,9 +4,11 @@ use reach_core::access::Grant;
 use reach_core::bulkhead::Seat;
 use reach_core::fleet::{Ask, Unroutable};
 use reach_core::task::Target;
-use reach_schemas::call::{Capabilities, CapabilityFind, LIST_MAX, Resolved};
+use reach_schemas::call::{Capabilities, CapabilityFind, Resolved};
 use reach_schemas::{Failure, FencingToken, Submit};
 
+use super::bounds;
+use super::submit::check;
 use crate::gateway::Gateway;
 
 /// How many capabilities a search finds if its caller does not say.
@@ -14,20 +16,24 @@ const FOUND: u32 = 5;
 
 impl Gateway {
     /// Capabilities that fit the words best, or all of them in the order of their agents.
-    #[must_use]
-    pub fn find(&self, grant: Grant, request: &CapabilityFind) -> Capabilities {
-        let limit = request.limit.unwrap_or(FOUND).min(LIST_MAX) as usize;
+    ///
+    /// # Errors
+    /// More are asked for than one list holds, or the words are too many.
+    pub fn find(&self, grant: Grant, request: &CapabilityFind) -> Result<Capabilities, Failure> {
+        let limit = bounds::limit(request.limit, FOUND)? as usize;
+        bounds::intent(request.intent.as_deref())?;
         let now = self.now();
         let words = request.intent.as_deref();
         let capabilities = self.fleet().find(grant.caller(), request.namespace.as_ref(), words, limit, now);
-        Capabilities { capabilities }
+        Ok(Capabilities { capabilities })
     }
 
     /// Who would get a task, and where that agent is, for those who go there themselves.
     ///
     /// # Errors
-    /// Nobody would; with what was near and what each lacked.
+    /// It is malformed, or nobody would; with what was near and what each lacked.
     pub fn resolve(&self, grant: Grant, submit: &Submit) -> Result<Resolved, Failure> {
+        check(submit)?;
         let target = Target {
             to_agent: submit.to_agent.clone(),
             capability: submit.capability.clone(),

@@ -2,6 +2,7 @@
 //! permission that was forgotten does not compile.
 
 pub mod agents;
+pub mod bounds;
 pub mod claim;
 pub mod dead_letters;
 pub mod discover;

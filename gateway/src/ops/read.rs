@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use reach_core::access::{Caller, Grant};
 use reach_core::task::{Event, Refusal, Task};
-use reach_schemas::call::{LIST_MAX, TaskList, TaskRef, Tasks};
+use reach_schemas::call::{TaskList, TaskRef, Tasks};
 use reach_schemas::method::push;
 use reach_schemas::{Explanation, Failure, TaskId, TaskView};
 
+use super::bounds;
 use super::submit::scope;
 use crate::gateway::{Gateway, NotApplied, task_not_found};
 use crate::sessions::Sender;
@@ -50,7 +51,7 @@ impl Gateway {
     /// Tasks, newest first.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// More are asked for than one list holds, or the store cannot be read.
     pub async fn list(&self, grant: Grant, request: TaskList) -> Result<Tasks, Failure> {
         let own = match grant.caller() {
             Caller::Operator => None,
@@ -61,7 +62,7 @@ impl Gateway {
             agent: request.agent_id,
             scope: own,
             before: request.before,
-            limit: request.limit.unwrap_or(LIST).min(LIST_MAX),
+            limit: bounds::limit(request.limit, LIST)?,
         };
         let tasks = self.store.list(query).await?;
         Ok(Tasks { tasks: tasks.iter().map(Task::view).collect() })

@@ -13,13 +13,10 @@ use reach_schemas::{
     TaskView, Tier, Timestamp,
 };
 
+use super::bounds;
 use crate::gateway::Gateway;
 use crate::store::{Command, Key, Outcome};
 
-/// The longest intent that is read, in bytes.
-pub const INTENT_MAX: usize = 8 * 1024;
-/// The longest deadline.
-pub const DEADLINE_MAX: Span = Span::from_hours(24 * 7);
 /// How often an insert is tried again when its key's task vanished meanwhile.
 const KEY_RACES_MAX: u32 = 3;
 
@@ -68,26 +65,20 @@ fn invalid(message: impl Into<String>) -> Failure {
 }
 
 /// Checks what the form of the type cannot.
-fn check(submit: &Submit) -> Result<(), Failure> {
+pub(super) fn check(submit: &Submit) -> Result<(), Failure> {
     if submit.to_agent.is_none() && submit.capability.is_none() && submit.intent.is_none() {
         return Err(invalid("say what is wanted: at least one of `to_agent`, `capability` and `intent`"));
     }
-    if submit.intent.as_ref().is_some_and(|intent| intent.trim().is_empty() || intent.len() > INTENT_MAX) {
-        return Err(invalid(format!("`intent` is empty or longer than {INTENT_MAX} bytes")));
-    }
+    bounds::intent(submit.intent.as_deref())?;
     if submit.priority.is_some_and(|priority| priority > 9) {
         return Err(invalid("`priority` is 0 to 9"));
     }
     if submit.tries.is_some_and(|tries| tries == 0 || tries > TRIES_MAX) {
         return Err(invalid(format!("`tries` is 1 to {TRIES_MAX}")));
     }
-    let spans = [("attempt_timeout", submit.attempt_timeout), ("deadline", submit.deadline)];
-    for (name, span) in spans {
-        if span.is_some_and(|span| span == Span::ZERO || span > DEADLINE_MAX) {
-            return Err(invalid(format!("`{name}` is longer than nothing and at most {DEADLINE_MAX}")));
-        }
-    }
-    Ok(())
+    bounds::work("attempt_timeout", submit.attempt_timeout)?;
+    bounds::work("deadline", submit.deadline)?;
+    bounds::wait(submit.wait, Span::ZERO).map(|_| ())
 }
 
 /// Whose keys a caller's keys are among.

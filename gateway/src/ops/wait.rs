@@ -4,6 +4,7 @@ use reach_core::access::Grant;
 use reach_schemas::call::{TaskWait, WAIT_MAX};
 use reach_schemas::{ErrorCode, Failure, Span, Submit, TaskId, TaskView};
 
+use super::bounds;
 use crate::gateway::{Gateway, task_not_found};
 use crate::waiters::Waiter;
 
@@ -12,18 +13,15 @@ const WAIT: Span = Span::from_secs(30);
 /// What `reach` waits beyond the attempt's own timeout.
 const SLACK: Span = Span::from_secs(1);
 
-fn bounded(wait: Span) -> Span {
-    wait.min(WAIT_MAX)
-}
-
 impl Gateway {
     /// Waits until a task is final, and answers it as it is then; or as it is when the wait is over.
     ///
     /// # Errors
-    /// There is no such task that the caller may see.
+    /// The wait is too long, or there is no such task that the caller may see.
     pub async fn wait(&self, grant: Grant, request: TaskWait) -> Result<TaskView, Failure> {
+        let wait = bounds::wait(request.wait, WAIT)?;
         self.visible(&grant, request.task_id).await?;
-        self.wait_for(request.task_id, bounded(request.wait.unwrap_or(WAIT))).await
+        self.wait_for(request.task_id, wait).await
     }
 
     pub(crate) async fn wait_for(&self, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
@@ -59,7 +57,7 @@ impl Gateway {
         let waiter = self.waiters.register(id);
         let asked = submit.wait;
         let view = self.submit_as(id, &grant, submit).await?;
-        let wait = bounded(asked.unwrap_or_else(|| self.usual_wait(view.task_id) + SLACK));
+        let wait = asked.unwrap_or_else(|| (self.usual_wait(view.task_id) + SLACK).min(WAIT_MAX));
         let mut end = if view.phase.is_final() {
             view.clone()
         } else if view.task_id == id {

@@ -18,7 +18,7 @@ pub(super) async fn heartbeat(context: &Context, request: &Request) -> Answer {
 
 pub(super) fn list(context: &Context, request: &Request) -> Answer {
     let wanted: AgentList = request.query()?;
-    ok(&context.gateway.agents(context.grant(Method::AgentList, None)?, &wanted))
+    ok(&context.gateway.agents(context.grant(Method::AgentList, None)?, &wanted)?)
 }
 
 pub(super) fn get(context: &Context, request: &Request) -> Answer {
@@ -29,5 +29,5 @@ pub(super) fn get(context: &Context, request: &Request) -> Answer {
 pub(super) fn find(context: &Context, request: &Request) -> Answer {
     let wanted: CapabilityFind = request.query()?;
     let grant = context.grant(Method::CapabilityFind, wanted.from_agent.as_ref())?;
-    ok(&context.gateway.find(grant, &wanted))
+    ok(&context.gateway.find(grant, &wanted)?)
 }

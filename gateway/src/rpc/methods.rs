@@ -78,10 +78,10 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
         Method::AgentDrain => answer(gateway.drain(grant(None)?, decode_params(call.params)?).await),
         Method::AgentDeregister => answer(gateway.deregister(grant(None)?, decode_params(call.params)?).await),
         Method::AgentGet => answer(gateway.agent(grant(None)?, &decode_params(call.params)?)),
-        Method::AgentList => answer(Ok(gateway.agents(grant(None)?, &decode_params(call.params)?))),
+        Method::AgentList => answer(gateway.agents(grant(None)?, &decode_params(call.params)?)),
         Method::CapabilityFind => {
             let request: CapabilityFind = decode_params(call.params)?;
-            answer(Ok(gateway.find(grant(request.from_agent.as_ref())?, &request)))
+            answer(gateway.find(grant(request.from_agent.as_ref())?, &request))
         }
         Method::Reach => {
             let submit = context.submit(&call)?;

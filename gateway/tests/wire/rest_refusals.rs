@@ -55,6 +55,13 @@ async fn a_body_that_is_not_what_it_should_be_is_a_problem_that_names_the_place(
 async fn a_query_or_id_that_is_not_what_it_should_be_is_a_problem() {
     let running = start().await;
     let web = Web::new(&running);
+    for path in ["/agents", "/capabilities", "/tasks", "/dead-letters"] {
+        for limit in ["0", "1001"] {
+            let beyond = web.get(&format!("{path}?limit={limit}")).await.problem(422, "invalid_params");
+            assert_eq!(beyond["detail"], format!("`limit` is {limit}: it is 1 to 1000"), "{path}");
+        }
+        assert_eq!(web.get(&format!("{path}?limit=1000")).await.status, 200, "{path}");
+    }
     let query = web.get("/agents?limit=many").await.problem(422, "invalid_params");
     assert!(query["detail"].as_str().unwrap().contains("limit"), "{query}");
     web.get("/agents?limt=1").await.problem(422, "invalid_params");
@@ -72,7 +79,82 @@ async fn a_refusal_of_the_use_case_keeps_its_explanation() {
     let (web, _agent) = (Web::new(&running), Puller::start(&running).await);
     let nobody = web.post("/reach", &json!({ "capability": "works" })).await.problem(503, "no_candidate");
     assert!(nobody["suggestions"].is_array(), "{nobody}");
+    assert_eq!((&nobody["retry"], &nobody["retry_after"]), (&json!("never"), &json!(null)), "{nobody}");
     web.post("/tasks", &json!({ "capability": "work", "params": 1 })).await.problem(422, "params_mismatch");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_known_agent_is_told_when_to_come_again() {
+    let running = start().await;
+    let web = Web::new(&running);
+    let card = json!({ "agent_id": "away@n", "endpoints": [{ "protocol": "websocket" }],
+        "capabilities": [{ "name": "talk", "description": "Talks." }] });
+    assert_eq!(web.post("/agent/register", &card).await.status, 200);
+    let resolve = |capability: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": "resolve", "params": { "capability": capability } });
+    let away = web.post("/rpc", &resolve("talk")).await.json();
+    assert_eq!(
+        (&away["error"]["data"]["retry"], &away["error"]["data"]["retry_after"]),
+        (&json!("later"), &json!("1s")),
+        "{away}"
+    );
+    let nobody = web.post("/rpc", &resolve("tlak")).await.json();
+    assert_eq!(
+        (&nobody["error"]["data"]["retry"], &nobody["error"]["data"]["retry_after"]),
+        (&json!("never"), &json!(null)),
+        "{nobody}"
+    );
+}
+
+#[tokio::test]
+async fn a_claim_a_wait_or_a_beat_beyond_its_range_is_refused_with_the_range() {
+    let running = start().await;
+    let (web, _agent) = (Web::new(&running), Puller::start(&running).await);
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let many: serde_json::Map<_, _> = (0..65).map(|number| (number.to_string(), json!("up"))).collect();
+    let refused = [
+        ("task/claim", json!({ "agent_id": "worker@n", "limit": 101 }), "`limit` is 101: it is 1 to 100"),
+        ("task/claim", json!({ "agent_id": "worker@n", "limit": 0 }), "`limit` is 0: it is 1 to 100"),
+        ("task/claim", json!({ "agent_id": "worker@n", "wait": "6m" }), "`wait` is 6m: it is 0s to 5m"),
+        ("task/claim", json!({ "agent_id": "worker@n", "lease": "16m" }), "`lease` is 16m: it is 100ms to 15m"),
+        ("task/claim", json!({ "agent_id": "worker@n", "lease": "1ms" }), "`lease` is 1ms: it is 100ms to 15m"),
+        ("task/wait", json!({ "task_id": id, "wait": "301s" }), "`wait` is 5m 1s: it is 0s to 5m"),
+        ("reach", json!({ "capability": "work", "wait": "301s" }), "`wait` is 5m 1s: it is 0s to 5m"),
+        ("task/submit", json!({ "capability": "work", "deadline": "0s" }), "`deadline` is 0s: it is 1ms to 7days"),
+        ("resolve", json!({}), "say what is wanted: at least one of `to_agent`, `capability` and `intent`"),
+        ("capability/find", json!({ "intent": " " }), "`intent` is empty or longer than 8192 bytes"),
+        ("dead_letter/redrive", json!({ "limit": 1001 }), "`limit` is 1001: it is 1 to 1000"),
+        ("dead_letter/redrive", json!({ "deadline": "8days" }), "`deadline` is 8days: it is 1ms to 7days"),
+        (
+            "dead_letter/redrive",
+            json!({ "task_ids": vec![id; 1001] }),
+            "`task_ids` has 1001 entries: send at most 1000",
+        ),
+        (
+            "agent/heartbeat",
+            json!({ "agent_id": "worker@n", "dependency_status": many }),
+            "`dependency_status` has 65 entries: send at most 64",
+        ),
+    ];
+    for (method, params, says) in refused {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let answer = web.post("/rpc", &call).await.json();
+        assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32602), &json!(says)), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_card_is_refused_with_all_that_is_wrong_and_an_agent_without_a_way_is_told_to_pull() {
+    let running = start().await;
+    let web = Web::new(&running);
+    let wrong = json!({ "agent_id": "a@n", "priority": 10, "tags": vec!["t"; 65], "capabilities": [{ "name": "x" }] });
+    let wrong = web.post("/agent/register", &wrong).await.problem(422, "invalid_card");
+    assert_eq!(wrong["detail"], "priority: is above 9; tags: has 65 entries, at most 64 are taken");
+    assert_eq!(wrong["details"]["mistakes"][1]["at"], "tags");
+    let schema = json!({ "agent_id": "a@n", "capabilities": [{ "name": "x", "input_schema": { "type": 1 } }] });
+    web.post("/agent/register", &schema).await.problem(422, "invalid_schema");
+    let puller = json!({ "agent_id": "a@n", "capabilities": [{ "name": "x", "tags": ["x"] }] });
+    let answer = web.post("/agent/register", &puller).await.json();
+    assert!(answer["warnings"][0].as_str().unwrap().ends_with("must call task/claim"), "{answer}");
 }
 
 #[tokio::test]

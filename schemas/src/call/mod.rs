@@ -10,5 +10,13 @@ use crate::Span;
 
 /// The longest wait that one call may ask for; ask again for more.
 pub const WAIT_MAX: Span = Span::from_mins(5);
-/// How many entries a list answers at most.
+/// How many entries a list answers at most; ask again, from where it ended, for more.
 pub const LIST_MAX: u32 = 1000;
+/// How many tasks one claim may take.
+pub const CLAIM_MAX: u32 = 100;
+/// The shortest lease that a claim may ask for.
+pub const LEASE_MIN: Span = Span::from_ms(100);
+/// The longest lease that a claim may ask for.
+pub const LEASE_MAX: Span = Span::from_mins(15);
+/// How many attempts one heartbeat may renew.
+pub const WORKING_MAX: usize = 10_000;

@@ -130,8 +130,9 @@ params! {
         /// Only those of this namespace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         namespace: Option<Namespace>,
-        /// At most so many, up to 1000. None: 100.
+        /// At most so many, 1 to 1000. None: 100.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
         limit: Option<u32>,
         /// Go on after this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,8 +149,9 @@ params! {
         /// Who asks: only what it may call is shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from_agent: Option<AgentId>,
-        /// At most so many, up to 1000. None: 5.
+        /// At most so many, 1 to 1000. None: 5.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
         limit: Option<u32>,
     }
     /// Names one task.
@@ -173,8 +175,9 @@ params! {
         /// Only those that this agent has or had.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent_id: Option<AgentId>,
-        /// At most so many, up to 1000. None: 50.
+        /// At most so many, 1 to 1000. None: 50.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
         limit: Option<u32>,
         /// Go on with those older than this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,13 +190,14 @@ params! {
         /// Only this task, as it was offered. None: whatever is next.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task_id: Option<TaskId>,
-        /// At most so many tasks, up to 100. None: 1.
+        /// At most so many tasks, 1 to 100. None: 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::CLAIM_MAX)))]
         limit: Option<u32>,
         /// How long to wait for work, at most 5 min. None: not at all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait: Option<Span>,
-        /// How long the lease on each is; accept, progress and heartbeat renew it. None: 30 s.
+        /// How long the lease on each is, 100 ms to 15 min; accept, progress and heartbeat renew it. None: 30 s.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease: Option<Span>,
     }
@@ -265,14 +269,15 @@ params! {
     }
     /// `dead_letter/redrive`: send them again, under their own ids.
     Redrive {
-        /// These. Empty: all that the other fields name.
+        /// These, at most 1000. Empty: all that the other fields name.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         task_ids: Vec<TaskId>,
         /// All that this agent had last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent_id: Option<AgentId>,
-        /// At most so many, up to 1000. None: 100.
+        /// At most so many, 1 to 1000. None: all of `task_ids`, or 100.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
         limit: Option<u32>,
         /// The new deadline, from now. None: as long as the first was.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reach_schemas::call::{Claim, Claimed};
+use reach_schemas::call::{CLAIM_MAX, Claim, Claimed};
 use reach_schemas::{Method, Span};
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +13,6 @@ use crate::error::{Error, Result};
 
 /// How long one claim waits for work.
 const WAIT: Duration = Duration::from_secs(30);
-/// How many tasks one claim asks for at most; the wire allows no more.
-const CLAIM_MAX: u32 = 100;
 /// How long the answer to the last claim is waited for when the agent stops: it may hold work that must be given back.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
