@@ -157,6 +157,13 @@ codes! {
 }
 
 impl ErrorCode {
+    /// Whether to send it again, by whether the failure says when: a `no_candidate` that does not is one that no agent
+    /// that is known could come to fit, however long its caller waits.
+    #[must_use]
+    pub const fn retry_of(self, names_a_time: bool) -> Retry {
+        if matches!(self, Self::NoCandidate) && !names_a_time { Retry::Never } else { self.retry() }
+    }
+
     /// The code with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Retry;
 use crate::{
     AgentId, CapabilityName, Decision, Effect, ErrorCode, IdempotencyKey, RawJson, Span, Suggestion, TaskId, Timestamp,
 };
@@ -131,6 +132,12 @@ impl Failure {
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None, retry_after: None, suggestions: Vec::new() }
+    }
+
+    /// Whether sending the same request again can help.
+    #[must_use]
+    pub const fn retry(&self) -> Retry {
+        self.code.retry_of(self.retry_after.is_some())
     }
 }
 

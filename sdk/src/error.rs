@@ -34,6 +34,12 @@ impl Refusal {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), task_id: None, retry_after: None, suggestions: Vec::new(), data: None }
     }
+
+    /// Whether sending the same request again can help.
+    #[must_use]
+    pub const fn retry(&self) -> Retry {
+        self.code.retry_of(self.retry_after.is_some())
+    }
 }
 
 /// What went wrong. Ask [`Error::code`], [`Error::is_retryable`] and [`Error::task_id`] where the kind does not matter.
@@ -138,8 +144,8 @@ impl Error {
     /// Whether the same request, with the same idempotency key, can succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        match (self, self.code()) {
-            (_, Some(code)) => code.retry() == Retry::Later,
+        match (self, self.refusal()) {
+            (_, Some(refusal)) => refusal.retry() == Retry::Later,
             (Self::Transport { .. } | Self::WaitTimeout { .. }, None) => true,
             (_, None) => false,
         }

@@ -43,6 +43,7 @@ pub struct Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
+        let retry = failure.retry();
         let Failure { code, message, data, retry_after, suggestions } = failure;
         Self {
             page: format!("/errors/{}", code.name()),
@@ -51,7 +52,7 @@ impl From<Failure> for Problem {
             detail: message,
             code,
             fault: code.fault(),
-            retry: code.retry(),
+            retry,
             retry_after,
             task_id: None,
             suggestions,

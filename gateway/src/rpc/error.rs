@@ -8,11 +8,12 @@ use reach_schemas::{ErrorCode, Failure, TaskId};
 /// The error object of a failure; `task_id` names the task that it is about, if there is one.
 #[must_use]
 pub fn error_of(failure: Failure, task_id: Option<TaskId>) -> ErrorObjectOwned {
+    let retry = failure.retry();
     let Failure { code, message, data, retry_after, suggestions } = failure;
     let data = ErrorData {
         code: code.name().to_owned(),
         fault: code.fault(),
-        retry: code.retry(),
+        retry,
         retry_after,
         task_id,
         suggestions,

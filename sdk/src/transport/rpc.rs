@@ -99,7 +99,7 @@ pub(crate) fn refuse(id: &RawJson, refusal: &Refusal) -> String {
     let data = ErrorData {
         code: refusal.code.name().to_owned(),
         fault: refusal.code.fault(),
-        retry: refusal.code.retry(),
+        retry: refusal.retry(),
         retry_after: refusal.retry_after.map(Into::into),
         task_id: refusal.task_id,
         suggestions: Vec::new(),

@@ -51,7 +51,10 @@ impl Fleet {
             return Unroutable::Never { failure, decision };
         }
         let open_at = waiting.iter().filter_map(|(_, lacks)| lacks.iter().filter_map(|lack| lack.until).max()).min();
-        let until = open_at.unwrap_or(now + LOOK_AGAIN).clamp(now + LOOK_AGAIN_MIN, now + LOOK_AGAIN_MAX);
+        let open_at = open_at.unwrap_or(now + LOOK_AGAIN).max(now + LOOK_AGAIN_MIN);
+        let until = open_at.min(now + LOOK_AGAIN_MAX);
+        // By this the caller knows that waiting can help.
+        let failure = Failure { retry_after: Some(open_at.since(now)), ..failure };
         let waiting_for = waiting.iter().filter_map(|(fit, _)| self.offer(fit.number));
         let waiting_for = waiting_for.map(|(node, _)| node.card.agent_id.clone()).collect();
         Unroutable::NotNow { until, waiting_for, failure, decision }

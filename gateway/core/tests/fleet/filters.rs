@@ -101,6 +101,26 @@ fn outside_its_hours_an_agent_takes_no_work_and_the_refusal_knows_when_it_will()
 }
 
 #[test]
+fn a_refusal_invites_to_come_again_only_where_waiting_can_help() {
+    check(
+        "0s agent a@n hours=08:00-09:00 beat=24h            => card 1
+         0s agent b@n ws caps=talk says=talk_about_things   => card 1
+         0s route 1 cap=play           => never, no_candidate
+         0s hint                       => never none
+         0s route 1 say=bake_me_a_cake => never, no_candidate
+         0s hint                       => never none
+         0s route 1 to=a@n cap=talk    => never, no_candidate: a@n work not_offered
+         0s hint                       => never none
+         0s route 1 to=z@n             => never, agent_not_found
+         0s hint                       => never none
+         0s route 1 cap=talk           => in 1s: b@n talk not_connected
+         0s hint                       => later, after 1s
+         1h look 1 cap=work            => in 5s: a@n work hours
+         1h hint                       => later, after 23h",
+    );
+}
+
+#[test]
 fn a_connected_agent_without_its_connection_is_not_reached() {
     check(
         "0s agent a@n ws     => card 1

@@ -3,7 +3,7 @@
 //! `agent ID [ws|queue] [caps=work] [read|idem] [max=4] [weight=50] [hours=08:00-18:00] [callable=PATTERN]
 //! [may=PATTERN] [needs=PARAMETER] [beat=10s] [says=WORDS] [not=WORDS] [timeout=15s]` registers one.
 //! `route TASK [to=ID] [cap=work] [say=WORDS] [in=NAMESPACE] [by=ID] [with=JSON] [tried=ID,ID] [try=1]` routes; `look`
-//! does so and takes nothing; `offer` finds who may claim, and `message` reads the last refusal. What becomes of it:
+//! does so and takes nothing; `offer` finds who may claim; `message` and `hint` read the last refusal. What becomes of it:
 //! `end TASK well|answered|badly|neutral`, `drop TASK`, `claim TASK ID`. What agents do: `beat ID [load=0]`, `open ID`,
 //! `close ID`, `drain ID`, `leave ID`, `probe ID ok|failed`. `state ID` and `flight ID` look.
 
@@ -17,6 +17,7 @@ use reach_core::health::{HealthPolicy, ProbeOutcome};
 use reach_core::task::ending::Ending;
 use reach_core::task::{EndedAttempt, Target};
 use reach_schemas::call::Heartbeat;
+use reach_schemas::error::Retry;
 use reach_schemas::{
     AgentCard, AgentId, Capability, CapabilityName, Decision, FencingToken, Mode, RawJson, Span, TaskId, Timestamp,
 };
@@ -37,6 +38,7 @@ pub(crate) struct Player {
     pub(crate) rng: Rng,
     pub(crate) decision: Option<Decision>,
     message: String,
+    hint: String,
     out: BTreeMap<String, (Seat, AgentId, CapabilityName)>,
 }
 
@@ -102,6 +104,7 @@ impl Player {
             rng: Rng::with_seed(3),
             decision: None,
             message: String::new(),
+            hint: String::new(),
             out: BTreeMap::new(),
         }
     }
@@ -113,6 +116,7 @@ impl Player {
             "agent" => return self.register(line, now),
             "route" | "look" | "offer" => return self.route(line, now),
             "message" => return self.message.clone(),
+            "hint" => return self.hint.clone(),
             "end" => return self.end(line, now),
             "drop" => {
                 let (seat, agent, capability) = self.out.remove(line.word(0)).unwrap();
@@ -228,6 +232,10 @@ impl Player {
             Unroutable::Never { failure, decision } => {
                 (format!("never, {}: {}", failure.code.name(), lacks(&decision)), failure, decision)
             }
+        };
+        self.hint = match (failure.retry(), failure.retry_after) {
+            (Retry::Later, Some(span)) => format!("later, after {span}"),
+            (retry, span) => format!("{retry:?} {span:?}").to_lowercase(),
         };
         self.message = failure.message;
         self.decision = Some(decision);

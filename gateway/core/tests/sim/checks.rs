@@ -77,7 +77,7 @@ impl World {
 
     /// No end of a task invites its caller to send a write again that may have happened.
     fn check_candour(&mut self, task: &Task, name: usize) {
-        let Some(failure) = task.state.phase.failure().filter(|failure| failure.code.retry() == Retry::Later) else {
+        let Some(failure) = task.state.phase.failure().filter(|failure| failure.retry() == Retry::Later) else {
             return;
         };
         let generation = self.checks.pasts.get(&task.id()).map_or(0, |past| past.generation);

@@ -124,7 +124,7 @@ impl Complaint {
         let data = ErrorData {
             code: refusal.code.name().to_owned(),
             fault: refusal.code.fault(),
-            retry: refusal.code.retry(),
+            retry: refusal.retry(),
             retry_after: refusal.retry_after.map(Into::into),
             task_id: refusal.task_id,
             suggestions: refusal.suggestions.clone(),
