@@ -11,7 +11,7 @@ use reach_schemas::card::limits::{
     EXCLUSIONS_MAX, FALLBACK_MAX, INTERVAL_MIN, NAME_MAX, PATTERNS_MAX, PROBE_TIMEOUT_MAX, SPAN_MAX, STATIC_MAX,
     TAGS_MAX, TEXT_MAX, UTC_OFFSET_MAX, UTC_OFFSET_MIN,
 };
-use reach_schemas::{AgentCard, BreakerPolicy, Capability, FallbackStep, Hours, RawJson, Span};
+use reach_schemas::{AgentCard, BreakerPolicy, Capability, FallbackStep, Hours, Protocol, RawJson, Span};
 
 pub use self::inspection::{CardError, MISTAKES_MAX, Mistake};
 
@@ -47,6 +47,9 @@ impl Checked {
 
 fn warnings(card: &AgentCard) -> Vec<String> {
     let mut warnings = Vec::new();
+    if card.endpoints.iter().all(|endpoint| endpoint.protocol == Protocol::Queue) {
+        warnings.push("it names no way to be reached: it will be sent nothing, and must call task/claim".to_owned());
+    }
     for capability in &card.capabilities {
         let name = &capability.name;
         if capability.description.is_empty() && capability.tags.is_empty() {

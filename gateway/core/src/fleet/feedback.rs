@@ -168,7 +168,7 @@ fn seat(task: &Task, attempt: &Attempt) -> Seat {
 
 impl Node {
     /// Renews the lease; one that was dead starts slowly.
-    fn renew(&mut self, now: Timestamp) {
+    pub(super) fn renew(&mut self, now: Timestamp) {
         if self.lease.renew(now) == Presence::Dead {
             self.health.start_slowly(now);
         }

@@ -27,19 +27,17 @@ pub struct Registration {
 
 impl Fleet {
     /// Takes a card in. The same card again changes nothing but renews the lease; another card of the same agent
-    /// takes the place of the first with its history and its running work kept.
+    /// takes the place of the first with its history and its running work kept. An agent that was dead starts slowly.
     pub fn register(&mut self, checked: Checked, now: Timestamp) -> Registration {
         let id = checked.card.agent_id.clone();
         let warnings = checked.warnings.clone();
-        let lease = Lease::grant(checked.card.heartbeat_interval, now);
-        let unchanged = match self.node_mut(&id) {
-            Some(node) if node.card == checked.card => {
-                node.lease = lease;
-                node.is_draining = false;
-                true
-            }
-            Some(_) | None => false,
-        };
+        let mut unchanged = false;
+        // Under whichever card it was dead, it is just back.
+        if let Some(node) = self.node_mut(&id) {
+            node.renew(now);
+            unchanged = node.card == checked.card;
+            node.is_draining &= !unchanged;
+        }
         if !unchanged {
             let (generation, registered_at) =
                 self.node(&id).map_or((1, now), |node| (node.generation + 1, node.registered_at));

@@ -1,9 +1,9 @@
 //! What a card may say: the vectors of `schemas/vectors/AgentCard.json` that a registration decides, and what they
 //! cannot hold.
 
-use reach_core::fleet::{CardError, Checked, MISTAKES_MAX};
+use reach_core::fleet::{CardError, Checked, Fleet, MISTAKES_MAX, Settings};
 use reach_schemas::card::limits::{CAPABILITIES_MAX, PATTERNS_MAX, STATIC_MAX, TEXT_MAX};
-use reach_schemas::{AgentCard, FallbackStep, RawJson};
+use reach_schemas::{AgentCard, FallbackStep, RawJson, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -146,14 +146,27 @@ fn what_is_refused_for_its_password_does_not_show_it() {
     }
 }
 
+/// Registers a card that may be odd, and holds the answer to what it says of it.
+#[track_caller]
+fn check_warnings(endpoints: Value, capability: Value, expected: &[&str]) {
+    let mut fleet = Fleet::new(Settings::default());
+    let card = card(json!({ "agent_id": "a@n", "capabilities": [capability], "endpoints": endpoints }));
+    let done = fleet.register(Checked::new(card).unwrap(), Timestamp::from_ms(0));
+    assert_eq!(done.warnings, expected);
+}
+
 #[test]
 fn an_agent_that_is_its_own_fallback_is_warned() {
-    let mut fleet = reach_core::fleet::Fleet::new(reach_core::fleet::Settings::default());
-    let card = card(json!({
-        "agent_id": "a@n",
-        "capabilities": [{ "name": "x", "tags": ["x"], "fallback": [{ "agent": "a@n" }] }],
-        "endpoints": [{ "protocol": "websocket" }],
-    }));
-    let done = fleet.register(Checked::new(card).unwrap(), reach_schemas::Timestamp::from_ms(0));
-    assert_eq!(done.warnings, ["the fallback of x asks this agent itself, once every try has failed"]);
+    let capability = json!({ "name": "x", "tags": ["x"], "fallback": [{ "agent": "a@n" }] });
+    let warning = "the fallback of x asks this agent itself, once every try has failed";
+    check_warnings(json!([{ "protocol": "websocket" }]), capability, &[warning]);
+}
+
+#[test]
+fn an_agent_that_names_no_way_to_be_reached_is_told_that_it_must_pull() {
+    let capability = || json!({ "name": "x", "tags": ["x"] });
+    let warning = "it names no way to be reached: it will be sent nothing, and must call task/claim";
+    check_warnings(json!([]), capability(), &[warning]);
+    check_warnings(json!([{ "protocol": "queue" }]), capability(), &[warning]);
+    check_warnings(json!([{ "protocol": "queue" }, { "protocol": "websocket" }]), capability(), &[]);
 }

@@ -1,6 +1,8 @@
 //! What the fleet remembers, and what a decision says of itself.
 
-use reach_schemas::{Reason, Stage, Verdict};
+use reach_core::fleet::{Checked, Fleet, Settings};
+use reach_core::health::HealthPolicy;
+use reach_schemas::{Reason, Span, Stage, Timestamp, Verdict};
 
 use crate::player::{Player, capability, check};
 use crate::script;
@@ -53,6 +55,32 @@ fn an_agent_that_died_while_it_worked_is_alive_again_by_one_word_and_keeps_its_s
          50s state a@n        => alive
          50s route 2 cap=work => a@n work",
     );
+}
+
+#[test]
+fn an_agent_that_was_dead_starts_slowly_whether_it_beats_or_registers_again() {
+    let at = |hours: u64| Timestamp::from_ms(0) + Span::from_hours(hours);
+    let card = |version: &str| -> Checked {
+        let card = serde_json::json!({
+            "agent_id": "a@n", "version": version, "heartbeat_interval": "1h", "capabilities": [{ "name": "work" }],
+        });
+        Checked::new(serde_json::from_value(card).unwrap()).unwrap()
+    };
+    let share = |fleet: &Fleet, now: Timestamp| {
+        fleet.node(&"a@n".parse().unwrap()).unwrap().health().slow_start_factor(&HealthPolicy::default(), now)
+    };
+    // It registers at the beginning, has its full share at hour 2, is heard of last then, and is dead by hour 6.
+    for version in ["1", "2"] {
+        let mut fleet = Fleet::new(Settings::default());
+        fleet.register(card("1"), at(0));
+        assert!((share(&fleet, at(0)) - 0.1).abs() < f64::EPSILON);
+        fleet.register(card(version), at(2));
+        assert!((share(&fleet, at(2)) - 1.0).abs() < f64::EPSILON, "version {version}: it was alive");
+        fleet.register(card(version), at(6));
+        assert!((share(&fleet, at(6)) - 0.1).abs() < f64::EPSILON, "version {version}: it was dead");
+        fleet.seen(&"a@n".parse().unwrap(), at(10));
+        assert!((share(&fleet, at(10)) - 0.1).abs() < f64::EPSILON, "version {version}: it was dead again");
+    }
 }
 
 #[test]
