@@ -37,6 +37,8 @@ pub enum Command {
     PutAgent(AgentRow),
     /// Forgets an agent, if it is known. [`Outcome::Done`].
     RemoveAgent(AgentId),
+    /// Forgets a task, and its key, if it is known. [`Outcome::Done`].
+    Forget(TaskId),
     /// Forgets what is old: first keys, then finished tasks that no key names any more, oldest first, so that a key
     /// that stands always leads to its task. [`Outcome::Purged`].
     Purge {

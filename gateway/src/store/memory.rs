@@ -105,6 +105,13 @@ impl Tables {
                 self.agents.remove(&id);
                 Outcome::Done
             }
+            Command::Forget(id) => {
+                self.take(id);
+                if let Some(name) = self.key_of.remove(&id) {
+                    self.keys.remove(&name);
+                }
+                Outcome::Done
+            }
             Command::Purge { finished_before, keys_before, limit } => {
                 let keys = self.purge_keys(keys_before, limit as usize);
                 let tasks = self.purge_tasks(finished_before, limit as usize);

@@ -38,6 +38,7 @@ every_store! {
     agents_are_kept_replaced_and_forgotten
     what_is_old_is_purged_oldest_first
     a_key_that_stands_keeps_its_task
+    a_forgotten_task_takes_its_key_along
     what_there_is_is_counted
     a_check_writes_and_changes_nothing
 }
@@ -273,6 +274,18 @@ async fn a_key_that_stands_keeps_its_task(store: &dyn Store) {
     assert!(store.load(id(1)).await.unwrap().is_some());
     assert_eq!(tell(store, purge(50, 101, 9)).await, Outcome::Purged { tasks: 1, keys: 1 });
     assert_eq!(store.load(id(1)).await.unwrap(), None);
+}
+
+async fn a_forgotten_task_takes_its_key_along(store: &dyn Store) {
+    tell(store, insert_keyed(task(1), key("k", 1), 0)).await;
+    tell(store, insert_keyed(task(2), key("l", 1), 0)).await;
+    tell(store, finish(stepped(&task(2), Completed, 5), 100)).await;
+    let forget = [1, 2, 3].map(|n| Command::Forget(id(n)));
+    assert_eq!(tell_all(store, forget.into()).await, [Outcome::Done, Outcome::Done, Outcome::Done]);
+    assert_eq!((store.load(id(1)).await.unwrap(), store.load(id(2)).await.unwrap()), (None, None));
+    assert_eq!((key_row(store, "k").await, key_row(store, "l").await), (None, None));
+    assert_eq!(store.due(at(9), 9).await.unwrap(), []);
+    assert_eq!(tell(store, insert_keyed(task(1), key("k", 2), 0)).await, Outcome::Inserted);
 }
 
 async fn what_there_is_is_counted(store: &dyn Store) {

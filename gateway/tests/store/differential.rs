@@ -48,6 +48,9 @@ enum Wish {
     RemoveAgent {
         agent: usize,
     },
+    Forget {
+        n: u64,
+    },
 }
 
 fn phase() -> impl Strategy<Value = PhaseName> {
@@ -75,7 +78,8 @@ fn wish() -> impl Strategy<Value = Wish> {
     let purge = (time(), time(), 0..3_u32).prop_map(|(finished, keys, limit)| Wish::Purge { finished, keys, limit });
     let put = (0..AGENTS.len(), 0..3_u64).prop_map(|(agent, generation)| Wish::PutAgent { agent, generation });
     let remove = (0..AGENTS.len()).prop_map(|agent| Wish::RemoveAgent { agent });
-    prop_oneof![6 => insert, 10 => commit, 2 => purge, 1 => put, 1 => remove]
+    let forget = (0..TASKS).prop_map(|n| Wish::Forget { n });
+    prop_oneof![6 => insert, 10 => commit, 2 => purge, 1 => put, 1 => remove, 1 => forget]
 }
 
 fn with_agent(task: Task, agent: Option<usize>) -> Task {
@@ -111,6 +115,7 @@ async fn command(model: &dyn Store, wish: &Wish) -> Command {
         Wish::Purge { finished, keys, limit } => purge(finished, keys, limit),
         Wish::PutAgent { agent: name, generation } => Command::PutAgent(agent(AGENTS[name], generation)),
         Wish::RemoveAgent { agent } => Command::RemoveAgent(AGENTS[agent].parse().unwrap()),
+        Wish::Forget { n } => Command::Forget(id(n)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! then as statements.
 
 use reach_core::task::Task;
-use reach_schemas::{AgentId, Timestamp};
+use reach_schemas::{AgentId, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ pub(super) enum Change {
     Commit { task: Task, state: String, was_final: bool, key_expires_at: Option<Timestamp> },
     PutAgent { id: AgentId, content: String },
     RemoveAgent(AgentId),
+    Forget(TaskId),
     Purge { finished_before: Timestamp, keys_before: Timestamp, limit: u32 },
     Probe,
 }
@@ -33,6 +34,7 @@ impl TryFrom<Command> for Change {
             }
             Command::PutAgent(row) => Self::put_agent(row)?,
             Command::RemoveAgent(id) => Self::RemoveAgent(id),
+            Command::Forget(id) => Self::Forget(id),
             Command::Purge { finished_before, keys_before, limit } => {
                 Self::Purge { finished_before, keys_before, limit }
             }
@@ -63,6 +65,7 @@ impl Change {
                 done(file, sql, params![id.as_str(), content])
             }
             Self::RemoveAgent(id) => done(file, "DELETE FROM agent WHERE id = ?1", params![id.as_str()]),
+            Self::Forget(id) => forget(file, *id),
             Self::Purge { finished_before, keys_before, limit } => purge(file, *finished_before, *keys_before, *limit),
             Self::Probe => done(file, "UPDATE probe SET times = times + 1", []),
         }
@@ -91,7 +94,7 @@ fn insert(
     let id = task.id();
     let sql = "INSERT INTO task (id, scope, birth) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
     if run(file, sql, params![id.as_bytes(), task.birth.scope, birth])? == 0 {
-        let no = find(file, task)?;
+        let no = find(file, id)?;
         return Ok(Outcome::Conflict { current: no.map(|no| version(file, no)).transpose()?.flatten() });
     }
     let no = file.last_insert_rowid();
@@ -126,7 +129,7 @@ fn commit(
     was_final: bool,
     key_expires_at: Option<Timestamp>,
 ) -> rusqlite::Result<Outcome> {
-    let Some(no) = find(file, task)? else { return Ok(Outcome::Conflict { current: None }) };
+    let Some(no) = find(file, task.id())? else { return Ok(Outcome::Conflict { current: None }) };
     let is_final = finished_at(task).is_some();
     if !replace(file, no, task, state, was_final)? {
         return Ok(Outcome::Conflict { current: version(file, no)? });
@@ -179,15 +182,23 @@ fn put(file: &Connection, no: i64, task: &Task, state: &str) -> rusqlite::Result
     Ok(())
 }
 
-fn find(file: &Connection, task: &Task) -> rusqlite::Result<Option<i64>> {
+fn find(file: &Connection, id: TaskId) -> rusqlite::Result<Option<i64>> {
     let mut statement = file.prepare_cached("SELECT no FROM task WHERE id = ?1")?;
-    statement.query_row(params![task.id().as_bytes()], |row| row.get(0)).optional()
+    statement.query_row(params![id.as_bytes()], |row| row.get(0)).optional()
 }
 
 fn version(file: &Connection, no: i64) -> rusqlite::Result<Option<u64>> {
     let sql = "SELECT version FROM open WHERE no = ?1 UNION ALL SELECT version FROM done WHERE no = ?1";
     let found = file.prepare_cached(sql)?.query_row(params![no], |row| row.get(0)).optional()?;
     Ok(found.map(count_of))
+}
+
+fn forget(file: &Connection, id: TaskId) -> rusqlite::Result<Outcome> {
+    let Some(no) = find(file, id)? else { return Ok(Outcome::Done) };
+    run(file, "DELETE FROM key WHERE task_no = ?1", params![no])?;
+    run(file, "DELETE FROM open WHERE no = ?1", params![no])?;
+    run(file, "DELETE FROM done WHERE no = ?1", params![no])?;
+    done(file, "DELETE FROM task WHERE no = ?1", params![no])
 }
 
 fn purge(
