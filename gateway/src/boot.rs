@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::gateway::{Gateway, Ports};
 use crate::sessions::Sessions;
 use crate::store::Store;
+use crate::store::memory::MemoryStore;
 use crate::store::sqlite::{SqliteConfig, SqliteStore};
 use crate::worker::{self, recovery};
 
@@ -58,7 +59,15 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     adapters.insert(Protocol::Http, Arc::new(HttpAdapter::new(clock)));
     adapters.insert(Protocol::Process, Arc::new(ProcessAdapter::new(clock)));
     adapters.insert(Protocol::Websocket, Arc::new(SessionAdapter::new(Arc::clone(&sessions), clock)));
-    let ports = Ports { store, bus: Arc::new(Local::default()), adapters, sessions, clock, rng: fastrand::Rng::new() };
+    let ports = Ports {
+        store,
+        memory: Arc::new(MemoryStore::new()),
+        bus: Arc::new(Local::default()),
+        adapters,
+        sessions,
+        clock,
+        rng: fastrand::Rng::new(),
+    };
     let gateway = Gateway::new(ports, config.settings.clone());
     let recovered = recovery::recover(&gateway).await?;
     for card in &config.agents {

@@ -158,7 +158,11 @@ async fn end(running: Running) {
     if tokio::time::timeout(GRACE, ended).await.is_err() {
         tracing::warn!("some work did not end in time; it is taken up at the next start");
     }
-    tracing::info!("stopped; every task is in the store");
+    match tokio::time::timeout(GRACE, running.gateway.write_all()).await {
+        Ok(Ok(())) => tracing::info!("stopped; every task is in the store"),
+        Ok(Err(error)) => tracing::warn!(%error, "stopped; reads that were in memory only could not be written"),
+        Err(_) => tracing::warn!("stopped; reads that were in memory only could not be written in time"),
+    }
 }
 
 fn stop_on_signal(stop: CancellationToken) {

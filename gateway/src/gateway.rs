@@ -17,7 +17,9 @@ use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::open_tasks::OpenTasks;
 use crate::sessions::Sessions;
-use crate::store::{self, Command, Committer, Outcome, Store};
+use crate::store::{self, Committer, Outcome, Store};
+use crate::stores::Stores;
+use crate::turns::Turn;
 use crate::waiters::Waiters;
 
 /// How often a step is tried again when another commit was first.
@@ -63,6 +65,8 @@ impl Default for Settings {
 pub struct Ports {
     /// The truth.
     pub store: Arc<dyn Store>,
+    /// An empty one in memory, for what need not outlive the process.
+    pub memory: Arc<dyn Store>,
     /// The doorbell.
     pub bus: Arc<dyn Bus>,
     /// How agents are reached.
@@ -79,8 +83,10 @@ pub struct Ports {
 pub struct Gateway {
     pub(crate) me: Weak<Gateway>,
     pub(crate) settings: Settings,
+    /// The durable store, for agents and keys. Where a task is, `stores` knows.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) committer: Committer,
+    pub(crate) stores: Arc<Stores>,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) adapters: Adapters,
     pub(crate) sessions: Arc<Sessions>,
@@ -148,9 +154,12 @@ impl Gateway {
             Note::Due { task_id, at } => heard.schedule(task_id, at),
             Note::Changed { .. } => {}
         }));
+        let committer = Committer::new(Arc::clone(&ports.store));
+        let stores = Arc::new(Stores::new(Arc::clone(&ports.store), committer.clone(), ports.memory));
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            committer: Committer::new(Arc::clone(&ports.store)),
+            stores,
+            committer,
             store: ports.store,
             bus: ports.bus,
             adapters: ports.adapters,
@@ -216,7 +225,24 @@ impl Gateway {
         if let Some(task) = self.open.get(id) {
             return Ok(Some(task));
         }
-        Ok(self.store.load(id).await?.map(Arc::new))
+        Ok(self.stores.load(id).await?.map(Arc::new))
+    }
+
+    /// A task as it may be named to whoever asks: finished, or on disk. A killed gateway forgets no unfinished task whose
+    /// id it gave out.
+    pub(crate) async fn promised(&self, task: Arc<Task>) -> Result<Arc<Task>, store::Error> {
+        if task.state.phase.name().is_final() {
+            return Ok(task);
+        }
+        Ok(self.stores.persist(task.id(), self.now()).await?.map_or(task, Arc::new))
+    }
+
+    /// Writes what is in memory only to the durable store. To be called last, when nothing runs any more.
+    ///
+    /// # Errors
+    /// It cannot be stored, and is lost with the process.
+    pub async fn write_all(&self) -> Result<(), store::Error> {
+        self.stores.write_all(self.now()).await
     }
 
     /// Has something happen to a task: load, step, commit, then effects. There is no other way for a task to change.
@@ -224,17 +250,19 @@ impl Gateway {
     /// # Errors
     /// The task refuses, is not there, or cannot be stored.
     pub async fn apply(&self, id: TaskId, event: Event) -> Result<Arc<Task>, NotApplied> {
+        let turn = self.stores.turn(id).await;
         for _ in 0..CONFLICTS_MAX {
-            let task = self.load(id).await.map_err(NotApplied::Store)?.ok_or(NotApplied::NotFound)?;
-            match self.apply_to(&task, event.clone()).await {
+            let copy = self.open.get(id);
+            let is_copy = copy.is_some();
+            let task = match copy {
+                Some(copy) => copy,
+                None => self.load(id).await.map_err(NotApplied::Store)?.ok_or(NotApplied::NotFound)?,
+            };
+            match self.take_step(&turn, &task, event.clone()).await {
                 Ok(Some(next)) => return Ok(next),
                 Ok(None) => self.open.forget(id),
-                Err(error) => {
-                    if self.is_current(&task).await {
-                        return Err(error);
-                    }
-                    self.open.forget(id);
-                }
+                Err(NotApplied::Refused(_)) if is_copy && !self.is_current(&task).await => self.open.forget(id),
+                Err(error) => return Err(error),
             }
         }
         Err(NotApplied::Store(store::Error::Busy { waiting_max: CONFLICTS_MAX as usize }))
@@ -242,7 +270,7 @@ impl Gateway {
 
     /// Whether a refusal was given by the task as it is, and not by an old copy: another gateway may have moved on.
     async fn is_current(&self, task: &Task) -> bool {
-        match self.store.load(task.id()).await {
+        match self.stores.load(task.id()).await {
             Ok(Some(stored)) => stored.version == task.version,
             Ok(None) | Err(_) => true,
         }
@@ -253,15 +281,19 @@ impl Gateway {
     /// # Errors
     /// The task refuses, or cannot be stored.
     pub(crate) async fn apply_to(&self, task: &Arc<Task>, event: Event) -> Result<Option<Arc<Task>>, NotApplied> {
+        let turn = self.stores.turn(task.id()).await;
+        self.take_step(&turn, task, event).await
+    }
+
+    /// Takes a step, and carries out what follows from it before the turn is over: effects come in the order of commits.
+    async fn take_step(&self, turn: &Turn, task: &Arc<Task>, event: Event) -> Result<Option<Arc<Task>>, NotApplied> {
         let now = self.now();
         let step = step(task, event, now, &mut self.rng()).map_err(NotApplied::Refused)?;
         let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
-        let command = Command::Commit {
-            task: (*next).clone(),
-            was_final: task.state.phase.name().is_final(),
-            key_expires_at: next.state.finished_at.map(|at| at + self.settings.keys_kept_for),
-        };
-        match self.committer.submit(command).await.map_err(NotApplied::Store)? {
+        let was_final = task.state.phase.name().is_final();
+        let key_expires_at = next.state.finished_at.map(|at| at + self.settings.keys_kept_for);
+        let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now).await;
+        match committed.map_err(NotApplied::Store)? {
             Outcome::Committed => {
                 self.carry_out(&next, step.effects);
                 Ok(Some(next))

@@ -2,7 +2,8 @@
 //! it arrived, and brings back a result or an explained failure.
 //!
 //! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`), edges (their implementations),
-//! use cases (`gateway`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`), transports (`transport`), assembly
+//! use cases (`gateway`, `stores`, `turns`, `ops`, `worker`,
+//! `waiters`), dialects (`rpc`, `rest`), transports (`transport`), assembly
 //! (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
@@ -20,6 +21,8 @@ pub mod rest;
 pub mod rpc;
 pub mod sessions;
 pub mod store;
+pub mod stores;
 pub mod transport;
+pub mod turns;
 pub mod waiters;
 pub mod worker;

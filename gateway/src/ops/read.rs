@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use reach_core::access::{Caller, Grant};
 use reach_core::task::{Event, Refusal, Task};
 use reach_schemas::call::{TaskList, TaskRef, Tasks};
@@ -18,10 +19,13 @@ use crate::store::Query;
 const LIST: u32 = 50;
 
 impl Gateway {
-    /// A task that the caller may see. Another's is not found.
+    /// A task that the caller may see, finished or durable. Another's is not found.
     pub(crate) async fn visible(&self, grant: &Grant, id: TaskId) -> Result<Arc<Task>, Failure> {
         let task = self.load(id).await?.ok_or_else(task_not_found)?;
-        if grant.owns(task.birth.submit.from_agent.as_ref()) { Ok(task) } else { Err(task_not_found()) }
+        if !grant.owns(task.birth.submit.from_agent.as_ref()) {
+            return Err(task_not_found());
+        }
+        Ok(self.promised(task).await?)
     }
 
     /// Whether a task could be taken on now: the store takes a write.
@@ -64,8 +68,10 @@ impl Gateway {
             before: request.before,
             limit: bounds::limit(request.limit, LIST)?,
         };
-        let tasks = self.store.list(query).await?;
-        Ok(Tasks { tasks: tasks.iter().map(Task::view).collect() })
+        let tasks = self.stores.list(query).await?;
+        let promised = join_all(tasks.into_iter().map(|task| self.promised(Arc::new(task)))).await;
+        // What cannot be made durable just now is not named.
+        Ok(Tasks { tasks: promised.into_iter().flatten().map(|task| task.view()).collect() })
     }
 
     /// Calls a task off. One that is cancelled already is answered as it is.

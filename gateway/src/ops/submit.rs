@@ -1,4 +1,5 @@
-//! Taking on a task: routed and durable before its id is given out, and once only for each idempotency key.
+//! Taking on a task: routed and durable before its id is given out, and once only for each idempotency key. One that is
+//! waited for on the connection may be in memory until then.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use reach_schemas::{
 
 use super::bounds;
 use crate::gateway::Gateway;
-use crate::store::{Command, Key, Outcome};
+use crate::store::{Key, Outcome};
 
 /// How often an insert is tried again when its key's task vanished meanwhile.
 const KEY_RACES_MAX: u32 = 3;
@@ -26,6 +27,8 @@ struct Prepared {
     step: Step,
     /// Which agents may make room for it, if it was deferred.
     waiting_for: Vec<AgentId>,
+    /// Whether its caller waits for its end on the connection.
+    is_waited_for: bool,
 }
 
 /// Where the router sends a task.
@@ -93,10 +96,18 @@ impl Gateway {
     /// It is malformed, nobody will ever fit, its key was used for another request, or the gateway is full.
     pub async fn submit(&self, grant: Grant, submit: Submit) -> Result<TaskView, Failure> {
         let id = self.new_task_id();
-        self.submit_as(id, &grant, submit).await
+        self.submit_as(id, &grant, submit, false).await
     }
 
-    pub(crate) async fn submit_as(&self, id: TaskId, grant: &Grant, submit: Submit) -> Result<TaskView, Failure> {
+    /// Takes on a task under an id. One that is waited for may be in memory only: it is for the caller of this to see to
+    /// it that its id is not given out before it is durable or finished.
+    pub(crate) async fn submit_as(
+        &self,
+        id: TaskId,
+        grant: &Grant,
+        submit: Submit,
+        is_waited_for: bool,
+    ) -> Result<TaskView, Failure> {
         check(&submit)?;
         if self.open.len() >= self.settings.open_max {
             let message = format!("{} tasks are open, as many as may be; nothing was taken on", self.settings.open_max);
@@ -108,7 +119,7 @@ impl Gateway {
         let scope = scope(grant.caller());
         let print = submit.idempotency_key.as_ref().map(|_| fingerprint(&submit));
         for _ in 0..KEY_RACES_MAX {
-            let prepared = match self.prepare(id, &scope, grant, submit.clone()) {
+            let prepared = match self.prepare(id, &scope, grant, submit.clone(), is_waited_for) {
                 Ok(prepared) => prepared,
                 Err(refusal) => return self.refuse(&scope, &submit, print, refusal).await,
             };
@@ -126,7 +137,14 @@ impl Gateway {
     }
 
     /// Routes in memory: birth and first assignment become one commit.
-    fn prepare(&self, id: TaskId, scope: &str, grant: &Grant, submit: Submit) -> Result<Prepared, Failure> {
+    fn prepare(
+        &self,
+        id: TaskId,
+        scope: &str,
+        grant: &Grant,
+        submit: Submit,
+        is_waited_for: bool,
+    ) -> Result<Prepared, Failure> {
         let now = self.now();
         let birth = Birth { id, scope: scope.to_owned(), submit, created_at: now };
         let seat = Seat { task_id: id, token: FencingToken(1) };
@@ -145,7 +163,7 @@ impl Gateway {
         let step = step(&task, event, now, &mut self.rng()).map_err(|refusal: Refusal| {
             Failure::new(ErrorCode::Internal, format!("a new task refused its first step: {refusal}"))
         })?;
-        Ok(Prepared { task, step, waiting_for })
+        Ok(Prepared { task, step, waiting_for, is_waited_for })
     }
 
     fn deadline(&self, task: &Task, tier: Option<Tier>) -> Span {
@@ -185,10 +203,10 @@ impl Gateway {
         submit: &Submit,
         print: Option<Fingerprint>,
     ) -> Result<Option<TaskView>, Failure> {
-        let Prepared { task, step, waiting_for } = prepared;
+        let Prepared { task, step, waiting_for, is_waited_for } = prepared;
         let task = Arc::new(Task { state: step.state, ..task });
-        let command = Command::Insert { task: (*task).clone(), key, now: self.now() };
-        match self.committer.submit(command).await {
+        let _turn = self.stores.turn(task.id()).await;
+        match self.stores.insert((*task).clone(), key, self.now(), is_waited_for).await {
             Ok(Outcome::Inserted) => {
                 let view = task.view();
                 self.carry_out(&task, step.effects);

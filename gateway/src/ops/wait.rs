@@ -42,21 +42,23 @@ impl Gateway {
         if let Some(task) = finished {
             return Ok(task.view());
         }
-        // The wait is over; a wake that was lost is made good by reading once more.
+        // The wait is over; a wake that was lost is made good by reading once more. Whatever goes on is on disk before
+        // its id is given out.
         let task = self.load(id).await?.ok_or_else(task_not_found)?;
-        Ok(task.view())
+        Ok(self.promised(task).await?.view())
     }
 
     /// Submits a task and waits for its end. If that does not come in time, the task goes on and the answer's outcome
-    /// is `REACH_TIMEOUT`, with the task's id to wait on.
+    /// is `REACH_TIMEOUT`, with the task's id to wait on. A `read` without an idempotency key touches no disk before
+    /// that.
     ///
     /// # Errors
-    /// As [`Gateway::submit`].
+    /// As [`Gateway::submit`]; or the wait was over and the task cannot be made durable.
     pub async fn reach(&self, grant: Grant, submit: Submit) -> Result<TaskView, Failure> {
         let id = self.new_task_id();
         let waiter = self.waiters.register(id);
         let asked = submit.wait;
-        let view = self.submit_as(id, &grant, submit).await?;
+        let view = self.submit_as(id, &grant, submit, true).await?;
         let wait = asked.unwrap_or_else(|| (self.usual_wait(view.task_id) + SLACK).min(WAIT_MAX));
         let mut end = if view.phase.is_final() {
             view.clone()

@@ -1,6 +1,7 @@
-//! What the gateway does of its own accord: routing due work, probing agents, sweeping up, and picking up after a
-//! start.
+//! What the gateway does of its own accord: routing due work, probing agents, sweeping up, writing down what was
+//! kept in memory, and picking up after a start.
 
+pub mod archiver;
 pub mod dispatcher;
 pub mod prober;
 pub mod recovery;
@@ -20,6 +21,7 @@ pub fn start(gateway: &Arc<Gateway>, stop: &CancellationToken) -> TaskTracker {
     tracker.spawn(dispatcher::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(sweeper::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(prober::run(Arc::clone(gateway), stop.clone()));
+    tracker.spawn(archiver::run(Arc::clone(gateway), stop.clone()));
     tracker.close();
     tracker
 }

@@ -57,7 +57,7 @@ async fn take_back(gateway: &Arc<Gateway>, dead: &mut BTreeSet<AgentId>) {
 
 async fn find_late(gateway: &Arc<Gateway>) {
     let by = gateway.now() - LATE;
-    match gateway.store.due(by, PAGE).await {
+    match gateway.stores.due(by, PAGE).await {
         Ok(late) => {
             for (_, id) in late {
                 gateway.open.forget(id);

@@ -39,6 +39,7 @@ pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gatew
     let clock = Clock::start();
     let ports = Ports {
         store: Arc::new(MemoryStore::new()),
+        memory: Arc::new(MemoryStore::new()),
         bus: Arc::new(Local::default()),
         adapters: adapters(&sessions, clock),
         sessions,

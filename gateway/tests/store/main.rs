@@ -1,4 +1,5 @@
-//! Every store against one contract, SQLite against the memory store, SQLite under kill -9 and with bad files.
+//! Every store against one contract, SQLite against the memory store, SQLite under kill -9 and with bad files, and tasks
+//! that move from one to the other.
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
 mod committer;
@@ -7,3 +8,4 @@ mod crash;
 mod differential;
 mod files;
 mod make;
+mod moves;

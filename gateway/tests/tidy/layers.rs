@@ -42,6 +42,8 @@ const LAYERS: &[(&str, Layer)] = &[
     ("adapter::session", Layer::Edge),
     ("telemetry", Layer::Edge),
     ("gateway", Layer::UseCase),
+    ("stores", Layer::UseCase),
+    ("turns", Layer::UseCase),
     ("open_tasks", Layer::UseCase),
     ("effects", Layer::UseCase),
     ("waiters", Layer::UseCase),

@@ -51,6 +51,20 @@ impl Victim {
         self.listens().await;
     }
 
+    /// SIGTERM, an orderly end, and another life on the same data.
+    pub(crate) async fn stop_and_restart(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        self.child = Self::spawn(self.port, &self.folder);
+        self.listens().await;
+    }
+
+    /// The database's file.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.join("data").join("reach.db")
+    }
+
     async fn listens(&self) {
         let began = Instant::now();
         while tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_err() {

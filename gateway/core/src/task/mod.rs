@@ -3,6 +3,7 @@
 
 mod claim;
 pub mod ending;
+mod ephemeral;
 pub mod event;
 pub mod phase;
 pub mod step;
