@@ -25,7 +25,10 @@ pub async fn serve(url: &str) -> Result<()> {
         "agent_id": "echo@bench",
         "max_concurrency": 4096,
         "endpoints": [{ "protocol": "http", "address": address }],
-        "capabilities": [{ "name": "echo", "effect": "idempotent_write", "tier": "normal" }],
+        "capabilities": [
+            { "name": "echo", "effect": "idempotent_write", "tier": "normal" },
+            { "name": "look", "effect": "read", "tier": "normal" },
+        ],
     });
     let _: Value = client.call("agent/register", &card).await?;
     tokio::spawn(async move {

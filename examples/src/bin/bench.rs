@@ -1,5 +1,5 @@
-//! The benchmark: durable submit to complete over HTTP, at several numbers of callers, beside the raw speed of the same
-//! disk in the same run, with the gateway's own CPU time for each task. Loopback only, bounded in time.
+//! The benchmark: submit to complete over HTTP, durable and ephemeral, at several numbers of callers, beside the raw speed
+//! of the same disk in the same run, with the gateway's own CPU time for each task. Loopback only, bounded in time.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,10 @@ struct Options {
     /// How long each step takes.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// How many callers at once, one step each.
+    /// What is asked for.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "durable,ephemeral")]
+    kinds: Vec<load::Kind>,
+    /// How many callers at once, one step each of every kind.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256")]
     callers: Vec<usize>,
     /// Where the figures go as JSON.
@@ -38,6 +41,7 @@ struct Report {
 
 #[derive(Debug, Serialize)]
 struct Step {
+    kind: load::Kind,
     callers: usize,
     tasks: usize,
     tasks_per_s: f64,
@@ -61,24 +65,17 @@ async fn main() -> Result<()> {
     let gateway = gateway::Gateway::start(&options.gateway, &data).await?;
     echo::serve(&gateway.url).await?;
     println!(
-        "{:>8} {:>9} {:>10} {:>9} {:>9} {:>13} {:>8} {:>7}",
-        "callers", "tasks", "tasks/s", "p50 ms", "p99 ms", "gateway us", "RSS MB", "errors"
+        "{:<9} {:>8} {:>9} {:>10} {:>9} {:>9} {:>13} {:>8} {:>7}",
+        "kind", "callers", "tasks", "tasks/s", "p50 ms", "p99 ms", "gateway us", "RSS MB", "errors"
     );
+    let length = Duration::from_secs(options.seconds);
     let mut steps = Vec::new();
-    for callers in options.callers {
-        let step = measure(&gateway, callers, Duration::from_secs(options.seconds)).await?;
-        println!(
-            "{:>8} {:>9} {:>10.0} {:>9.2} {:>9.2} {:>13.0} {:>8.1} {:>7}",
-            step.callers,
-            step.tasks,
-            step.tasks_per_s,
-            step.p50_ms,
-            step.p99_ms,
-            step.gateway_cpu_us_per_task,
-            step.gateway_rss_mb,
-            step.errors
-        );
-        steps.push(step);
+    for kind in options.kinds {
+        for callers in &options.callers {
+            let step = measure(&gateway, kind, *callers, length).await?;
+            print(&step);
+            steps.push(step);
+        }
     }
     drop(gateway);
     let after = disk::fdatasync_per_second(&data, Duration::from_secs(2))?;
@@ -89,16 +86,32 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn measure(gateway: &gateway::Gateway, callers: usize, length: Duration) -> Result<Step> {
+fn print(step: &Step) {
+    println!(
+        "{:<9} {:>8} {:>9} {:>10.0} {:>9.2} {:>9.2} {:>13.0} {:>8.1} {:>7}",
+        step.kind.name(),
+        step.callers,
+        step.tasks,
+        step.tasks_per_s,
+        step.p50_ms,
+        step.p99_ms,
+        step.gateway_cpu_us_per_task,
+        step.gateway_rss_mb,
+        step.errors
+    );
+}
+
+async fn measure(gateway: &gateway::Gateway, kind: load::Kind, callers: usize, length: Duration) -> Result<Step> {
     // A short run first, so that connections are open and caches are warm.
-    load::run(gateway.port, callers, Duration::from_millis(500)).await?;
+    load::run(gateway.port, kind, callers, Duration::from_millis(500)).await?;
     let cpu = gateway.cpu_us()?;
-    let mut run = load::run(gateway.port, callers, length).await?;
+    let mut run = load::run(gateway.port, kind, callers, length).await?;
     let cpu = gateway.cpu_us()? - cpu;
     run.latencies_ms.sort_by(f64::total_cmp);
     let tasks = run.latencies_ms.len();
     let at = |share: f64| run.latencies_ms.get(((tasks as f64 * share) as usize).min(tasks.saturating_sub(1))).copied();
     Ok(Step {
+        kind,
         callers,
         tasks,
         tasks_per_s: tasks as f64 / run.took.as_secs_f64(),
