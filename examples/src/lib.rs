@@ -5,3 +5,4 @@ pub mod bench;
 pub mod card;
 pub mod ledger;
 pub mod summary;
+pub mod work;

@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_reach_sdk::{Agent, AgentCard, Context, HandlerError, Span, Task, card};
+use agent_reach_sdk::{Agent, AgentCard, Context, Span, Task, card};
 use clap::Parser;
 use reach_examples::ledger::Ledger;
-use reach_examples::{card as cards, summary};
-use serde::Deserialize;
+use reach_examples::{card as cards, work};
 
 /// Summarizes documents, as an HTTP service.
 #[derive(Debug, Parser)]
@@ -27,13 +26,6 @@ struct Options {
     weight: u8,
 }
 
-#[derive(Debug, Deserialize)]
-struct Params {
-    path: PathBuf,
-    #[serde(default)]
-    pace_ms: u64,
-}
-
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
@@ -47,7 +39,7 @@ async fn main() -> anyhow::Result<()> {
     let name = options.agent.clone();
     let summarize = move |task: Task, context: Context| {
         let (ledger, name) = (ledger.clone(), name.clone());
-        async move { work(&ledger, &name, &task, &context).await }
+        async move { work::summarize(&ledger, &name, &task, &context).await }
     };
     Agent::builder(card)
         .capability(cards::summarize(options.weight)?, summarize)
@@ -56,20 +48,4 @@ async fn main() -> anyhow::Result<()> {
         .run()
         .await?;
     Ok(())
-}
-
-async fn work(ledger: &Ledger, name: &str, task: &Task, context: &Context) -> Result<summary::Summary, HandlerError> {
-    let params: Params = task.params()?;
-    let text = tokio::fs::read_to_string(&params.path)
-        .await
-        .map_err(|error| HandlerError::failed(format!("{} cannot be read: {error}", params.path.display())))?;
-    ledger.add(&format!("{name} {} {}", task.id(), params.path.display())).map_err(HandlerError::not_started)?;
-    let sentences = summary::sentences(&text);
-    for _ in &sentences {
-        tokio::time::sleep(Duration::from_millis(params.pace_ms)).await;
-        if context.is_cancelled() {
-            return Err(HandlerError::retryable("called off"));
-        }
-    }
-    Ok(summary::summarize(&text, &sentences))
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use agent_reach_sdk::{Agent, AgentCard, Context, HandlerError, Span, Task, card};
 use clap::Parser;
+use reach_examples::card as cards;
 use reach_examples::ledger::Ledger;
-use reach_examples::{card as cards, summary};
-use serde::{Deserialize, Serialize};
+use reach_examples::work::{self, Params};
+use serde::Serialize;
 
 /// Summarizes documents and keeps the register, as a worker on a WebSocket.
 #[derive(Debug, Parser)]
@@ -24,13 +25,6 @@ struct Options {
     /// How strongly it offers to summarize, 0 to 100.
     #[arg(long, default_value_t = 40)]
     weight: u8,
-}
-
-#[derive(Debug, Deserialize)]
-struct Params {
-    path: PathBuf,
-    #[serde(default)]
-    pace_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,7 +45,7 @@ async fn main() -> anyhow::Result<()> {
     let (ledger, name) = (Ledger::at(&options.ledger), options.agent.clone());
     let summarize = move |task: Task, context: Context| {
         let (ledger, name) = (ledger.clone(), name.clone());
-        async move { summarize(&ledger, &name, &task, &context).await }
+        async move { work::summarize(&ledger, &name, &task, &context).await }
     };
     let (ledger, name) = (Ledger::at(&options.ledger), options.agent.clone());
     let register = Ledger::at(&options.register);
@@ -65,31 +59,6 @@ async fn main() -> anyhow::Result<()> {
         .run()
         .await?;
     Ok(())
-}
-
-async fn summarize(
-    ledger: &Ledger,
-    name: &str,
-    task: &Task,
-    context: &Context,
-) -> Result<summary::Summary, HandlerError> {
-    let params: Params = task.params()?;
-    let text = tokio::fs::read_to_string(&params.path)
-        .await
-        .map_err(|error| HandlerError::failed(format!("{} cannot be read: {error}", params.path.display())))?;
-    ledger.add(&format!("{name} {} {}", task.id(), params.path.display())).map_err(HandlerError::not_started)?;
-    let sentences = summary::sentences(&text);
-    for (at, _) in sentences.iter().enumerate() {
-        tokio::time::sleep(Duration::from_millis(params.pace_ms)).await;
-        if at % 10 == 9 {
-            // A progress report that does not arrive costs nothing.
-            let _ = context.progress(&serde_json::json!({ "read": at + 1, "of": sentences.len() })).await;
-        }
-        if context.is_cancelled() {
-            return Err(HandlerError::retryable("called off"));
-        }
-    }
-    Ok(summary::summarize(&text, &sentences))
 }
 
 async fn stamp(ledger: &Ledger, register: &Ledger, name: &str, task: &Task) -> Result<Stamped, HandlerError> {
