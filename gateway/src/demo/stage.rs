@@ -1,12 +1,12 @@
 //! The folder, the files and the programs that the demonstration needs.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 
 use super::Demo;
 use super::cast::Cast;
+use super::folder::Folder;
 
 const README: &str = include_str!("../../../README.md");
 const LOG: &str = include_str!("../../../examples/data/shop.log");
@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("../../../examples/agents/log_report.py");
 /// Everything that is at hand.
 pub(super) struct Stage {
     /// Where all of it is.
-    pub(super) folder: PathBuf,
+    pub(super) folder: Folder,
     /// The gateway's program.
     pub(super) gateway: PathBuf,
     /// The document to summarize.
@@ -33,16 +33,9 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) fn set(demo: &Demo) -> anyhow::Result<Self> {
         let gateway = std::env::current_exe().context("the program's own file cannot be found")?;
-        let folder = match &demo.data {
-            Some(folder) => folder.clone(),
-            None => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                std::env::temp_dir().join(format!("agent-reach-demo-{}", since.as_secs()))
-            }
-        };
-        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        let folder = Folder::open(demo.data.as_deref(), &std::env::temp_dir(), demo.keep)?;
         let put = |name: &str, text: &str| -> anyhow::Result<PathBuf> {
-            let path = folder.join(name);
+            let path = folder.path().join(name);
             std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
             Ok(path)
         };
@@ -80,7 +73,7 @@ impl Stage {
 
     /// A ledger's file.
     pub(super) fn ledger(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.ledger"))
+        self.folder.path().join(format!("{name}.ledger"))
     }
 
     /// How many lines a ledger has that hold a text.
@@ -89,7 +82,9 @@ impl Stage {
         lines.lines().filter(|line| line.contains(text)).count()
     }
 
-    pub(super) async fn clear(&mut self) {
+    /// Everybody goes, and the folder if it may. Says what became of it.
+    pub(super) async fn clear(&mut self, went_well: bool) -> String {
         self.cast.leave().await;
+        self.folder.leave(went_well)
     }
 }

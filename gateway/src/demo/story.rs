@@ -46,13 +46,13 @@ fn patient() -> RetryPolicy {
 
 async fn opening(stage: &mut Stage, port: u16, url: &str) -> anyhow::Result<()> {
     say("1. A gateway on SQLite, and three agents of different kinds");
-    let config = stage.folder.join("gateway.toml");
+    let config = stage.folder.path().join("gateway.toml");
     std::fs::write(&config, configuration(stage))?;
     start_gateway(stage, port).await?;
-    println!("   gateway            {url}, data in {}", stage.folder.display());
+    println!("   gateway            {url}, data in {}", stage.folder.path().display());
     let summarizer = stage.beside("reach-example-summarizer")?;
     let worker = stage.beside("reach-example-worker")?;
-    let (ledger, register) = (stage.ledger("work"), stage.folder.join("register.txt"));
+    let (ledger, register) = (stage.ledger("work"), stage.folder.path().join("register.txt"));
     let options = |more: &[&str]| -> Vec<String> {
         let ledger = ["--ledger".to_owned(), ledger.display().to_string()];
         ledger.into_iter().chain(more.iter().map(ToString::to_string)).collect()
@@ -63,7 +63,7 @@ async fn opening(stage: &mut Stage, port: u16, url: &str) -> anyhow::Result<()> 
     ] {
         let args: Vec<String> =
             [format!("AGENT_REACH_URL={url}"), program.display().to_string()].into_iter().chain(args).collect();
-        let said = stage.folder.join(format!("{name}.log"));
+        let said = stage.folder.path().join(format!("{name}.log"));
         stage.cast.enter(name, Path::new("env"), &args, &said)?;
     }
     Ok(())
@@ -101,11 +101,11 @@ async fn start_gateway(stage: &mut Stage, port: u16) -> anyhow::Result<()> {
         "--listen".to_owned(),
         format!("127.0.0.1:{port}"),
         "--data".to_owned(),
-        stage.folder.display().to_string(),
+        stage.folder.path().display().to_string(),
         "--config".to_owned(),
-        stage.folder.join("gateway.toml").display().to_string(),
+        stage.folder.path().join("gateway.toml").display().to_string(),
     ];
-    let said = stage.folder.join("gateway.log");
+    let said = stage.folder.path().join("gateway.log");
     let program = stage.gateway.clone();
     stage.cast.enter("gateway", &program, &args, &said)?;
     let began = Instant::now();
@@ -124,7 +124,7 @@ async fn meet(stage: &Stage, client: &Client, url: &str) -> anyhow::Result<()> {
         if agents.len() == 3 && agents.iter().filter(|agent| agent.connected).count() == 1 {
             break;
         }
-        ensure!(began.elapsed() < PATIENCE, "the agents do not register; see {}", stage.folder.display());
+        ensure!(began.elapsed() < PATIENCE, "the agents do not register; see {}", stage.folder.path().display());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     reachctl(stage, url, &["get", "agents"]).await
@@ -226,12 +226,18 @@ async fn one_key_twice(stage: &Stage, client: &Client) -> anyhow::Result<()> {
 }
 
 fn closing(stage: &Stage, url: &str) {
+    if stage.folder.is_passing() {
+        say(
+            "All of it held. To look at what was played, play it with --keep, or in a folder of your own with --data DIR",
+        );
+        return;
+    }
     say("Where to look");
     println!("   {}  what each agent did, a line each", stage.ledger("work").display());
-    println!("   {}  the gateway's log", stage.folder.join("gateway.log").display());
+    println!("   {}  the gateway's log", stage.folder.path().join("gateway.log").display());
     println!(
         "   start it again:  reach-gateway serve --data {} --listen {}",
-        stage.folder.display(),
+        stage.folder.path().display(),
         url.trim_start_matches("http://")
     );
     println!("   then:            reachctl --url {url} get tasks");
