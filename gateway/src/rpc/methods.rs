@@ -8,6 +8,7 @@ use reach_schemas::call::{CapabilityFind, Submit, Subscribe, TaskRef};
 use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
 
+use super::near::no_method;
 use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
 use crate::gateway::Gateway;
 use crate::sessions::{Sender, SessionId};
@@ -63,9 +64,7 @@ fn answer<T: Serialize>(result: Result<T, Failure>) -> Outcome {
 /// The error object of whatever went wrong.
 pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     let Some(method) = Method::by_name(&call.method) else {
-        let message =
-            format!("there is no method {:?}; the method table in the documentation names them all", call.method);
-        return Err(refusal(ErrorCode::MethodNotFound, message));
+        return Err(refusal(ErrorCode::MethodNotFound, no_method(&call.method)));
     };
     let gateway = &context.gateway;
     let grant = |agent: Option<&AgentId>| context.grant(method, agent).map_err(|failure| error_of(failure, None));

@@ -23,6 +23,7 @@ mod flaw;
 mod limits;
 mod members;
 pub mod methods;
+mod near;
 mod nesting;
 mod params;
 mod write;
