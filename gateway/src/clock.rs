@@ -27,6 +27,12 @@ impl Clock {
         self.started_at + Span::from(self.started.elapsed())
     }
 
+    /// How long it has been running.
+    #[must_use]
+    pub fn up_for(&self) -> Span {
+        self.started.elapsed().into()
+    }
+
     /// The runtime's instant of a time of this clock.
     #[must_use]
     pub fn instant(&self, at: Timestamp) -> Instant {

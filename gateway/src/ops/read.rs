@@ -28,14 +28,6 @@ impl Gateway {
         Ok(self.promised(task).await?)
     }
 
-    /// Whether a task could be taken on now: the store takes a write.
-    ///
-    /// # Errors
-    /// It does not.
-    pub async fn check(&self) -> Result<(), Failure> {
-        Ok(self.store.check().await?)
-    }
-
     /// A task as it is now.
     ///
     /// # Errors

@@ -73,7 +73,7 @@ async fn a_head_or_a_body_that_does_not_come_ends_the_connection() {
     assert_eq!(body_of(&answer)["error"]["data"]["code"], "invalid_request");
     // A connection that was used, and is idle, is closed without a word more.
     let answer = exchange(&running, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(r#"{"status":"ok"}"#), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#"{"status":"ok","#), "{answer}");
 }
 
 #[tokio::test]

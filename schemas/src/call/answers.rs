@@ -143,6 +143,24 @@ answers! {
         /// Why.
         failure: Failure,
     }
+    /// How the gateway is: the answer to `GET /healthz`.
+    GatewayHealth {
+        /// `ok`: it could take a task on.
+        status: String,
+        /// Its version.
+        version: String,
+        /// The name that it answers registrations with.
+        cluster: String,
+        /// How long it has been running.
+        up_for: Span,
+        /// How many open tasks are in which phase.
+        open: std::collections::BTreeMap<PhaseName, u64>,
+        /// How many tasks have ended in which phase since it was started.
+        ended: std::collections::BTreeMap<PhaseName, u64>,
+        /// Since when the oldest of those waits that wait for an agent. None: none waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waiting_since: Option<Timestamp>,
+    }
     /// The `data` of every error object, and the members of every problem body.
     ErrorData {
         /// The error's name.

@@ -1,5 +1,6 @@
 //! One operation of the document: what goes in, and what may come out.
 
+use reach_schemas::call::GatewayHealth;
 use reach_schemas::{AgentId, ErrorCode, IdempotencyKey, Method, Span, TaskId, Traceparent};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
@@ -128,6 +129,7 @@ pub(super) struct Described {
 }
 
 impl Described {
+    health: Value,
     pub(super) fn new(route: &Route, generator: &mut SchemaGenerator) -> Self {
         let words = words(route.operation);
         let (params, result) = match words.twin {
@@ -148,8 +150,8 @@ impl Described {
             Takes::Rpc => vec![traceparent(generator)],
             Takes::Nothing | Takes::Body | Takes::Query | Takes::Wait => Vec::new(),
         };
-        let wait = schema_of::<Span>(generator);
-        Self { words, path: route.path, params, result, part, headers, wait }
+        let (wait, health) = (schema_of::<Span>(generator), schema_of::<GatewayHealth>(generator));
+        Self { words, path: route.path, params, result, part, headers, wait, health }
     }
 
     /// The operation, once all schemas are known by name.
@@ -220,10 +222,7 @@ impl Described {
             Gives::Result => Some(("application/json", self.result.clone())),
             Gives::Any => Some(("application/json", json!({}))),
             Gives::Markdown => Some(("text/markdown", json!({ "type": "string" }))),
-            Gives::Health => {
-                let schema = json!({ "type": "object", "properties": { "status": { "const": "ok" } } });
-                Some(("application/json", schema))
-            }
+            Gives::Health => Some(("application/json", self.health.clone())),
         }
     }
 }

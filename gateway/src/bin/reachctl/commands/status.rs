@@ -24,18 +24,12 @@ pub(crate) struct Status {
     /// What it says, if that is JSON.
     pub(crate) health: Option<RawJson>,
     /// How many agents are in which state.
-    pub(crate) agents: BTreeMap<&'static str, usize>,
+    pub(crate) agents: BTreeMap<&'static str, u64>,
 }
 
 pub(crate) async fn run(session: &Session) -> Result<Exit, Stop> {
     let (is_well, health) = health(session).await?;
-    let params = AgentList { namespace: None, limit: Some(LIST_MAX), after: None };
-    let answer = session.ask(Method::AgentList, &params).await?;
-    let listed: Agents = read(Method::AgentList, &answer)?;
-    let mut agents = BTreeMap::new();
-    for agent in &listed.agents {
-        *agents.entry(agent.state.as_str()).or_insert(0) += 1;
-    }
+    let agents = agents(session).await?;
     let status = Status { url: session.url.clone(), is_well, health, agents };
     if session.out.is_json {
         let json = serde_json::to_string(&status).map_err(|error| Stop::Unreadable(error.to_string()))?;
@@ -44,6 +38,24 @@ pub(crate) async fn run(session: &Session) -> Result<Exit, Stop> {
         session.out.text(&status::sheet(&status, &session.out.look()))?;
     }
     Ok(if is_well { Exit::Done } else { Exit::Later })
+}
+
+/// How many agents are in which state; there may be more than one list holds.
+async fn agents(session: &Session) -> Result<BTreeMap<&'static str, u64>, Stop> {
+    let mut agents = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let params = AgentList { namespace: None, limit: Some(LIST_MAX), after };
+        let answer = session.ask(Method::AgentList, &params).await?;
+        let listed: Agents = read(Method::AgentList, &answer)?;
+        for agent in &listed.agents {
+            *agents.entry(agent.state.as_str()).or_insert(0) += 1;
+        }
+        if listed.agents.len() < LIST_MAX as usize {
+            return Ok(agents);
+        }
+        after = listed.agents.last().map(|agent| agent.card.agent_id.clone());
+    }
 }
 
 async fn health(session: &Session) -> Result<(bool, Option<RawJson>), Stop> {
