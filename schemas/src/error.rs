@@ -171,6 +171,9 @@ impl ErrorCode {
     }
 }
 
+/// The page that lists all errors, in Markdown.
+pub const INDEX: &str = include_str!("../errors/README.md");
+
 /// The outcome word of a task that an agent answered.
 pub const REACH_OK: &str = "REACH_OK";
 /// The outcome word of a task that a fallback answered; `fallback_from` names what was asked first.

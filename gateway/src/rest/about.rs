@@ -14,6 +14,14 @@ const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=u
 /// The document does not change while the gateway runs.
 static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| openapi::text().into());
 
+/// The list of all errors, whose links lead to the pages from wherever it is read.
+static INDEX: LazyLock<Bytes> = LazyLock::new(|| {
+    let linked = |text: String, code: &ErrorCode| {
+        text.replace(&format!("]({}.md)", code.name()), &format!("](/errors/{})", code.name()))
+    };
+    ErrorCode::ALL.iter().fold(reach_schemas::error::INDEX.to_owned(), linked).into()
+});
+
 /// Well is a gateway that could take a task on: its store takes a write.
 pub(super) async fn health(context: &Context) -> Answer {
     ok(&context.gateway.health().await?)
@@ -28,10 +36,15 @@ pub(super) fn error_page(request: &Request) -> Answer {
     let name = request.part.as_deref().unwrap_or_default();
     let code = ErrorCode::by_name(name.strip_suffix(".md").unwrap_or(name));
     let page = code.map(ErrorCode::page).ok_or_else(|| {
-        let message = format!("there is no error {name:?}");
-        Problem::from(Failure::new(ErrorCode::MethodNotFound, message))
+        let message = format!("there is no error {name:?}; GET /errors lists them all");
+        Problem::from(Failure::new(ErrorCode::MethodNotFound, message)).with_status(StatusCode::NOT_FOUND)
     })?;
     Ok(with_body(StatusCode::OK, MARKDOWN, Bytes::from_static(page.as_bytes())))
+}
+
+/// The list of all errors.
+pub(super) fn error_index() -> Response<Bytes> {
+    with_body(StatusCode::OK, MARKDOWN, INDEX.clone())
 }
 
 /// JSON-RPC is not for here; a transport that asks is wired wrongly.

@@ -41,6 +41,7 @@ pub async fn answer(context: &Context, operation: Operation, request: &Request) 
         Operation::DeadLetterRedrive => tasks::redrive(context, request).await,
         Operation::Health => about::health(context).await,
         Operation::OpenApi => Ok(about::openapi()),
+        Operation::ErrorIndex => Ok(about::error_index()),
         Operation::ErrorPage => about::error_page(request),
         Operation::Rpc | Operation::RpcSocket => Err(about::not_rest()),
     };

@@ -15,7 +15,7 @@ pub struct Problem {
     /// Where the page of this error is: `/errors/` and its name.
     #[serde(rename = "type")]
     page: String,
-    /// The error in a few words, the same each time.
+    /// The error in a few words, the same each time; for what is wrong with the request as HTTP, the status in words.
     title: String,
     /// The HTTP status.
     status: u16,
@@ -70,10 +70,14 @@ fn title(code: ErrorCode) -> String {
 }
 
 impl Problem {
-    /// The same, under a status that says more than the error's own.
+    /// The same, under a status that says more than the error's own, and in whose words it is titled: what is wrong
+    /// with the request as HTTP has nothing to do with JSON-RPC.
     #[must_use]
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status.as_u16();
+        if let Some(words) = status.canonical_reason() {
+            words.clone_into(&mut self.title);
+        }
         self
     }
 

@@ -43,6 +43,8 @@ pub enum Operation {
     Health,
     /// Describes the routes.
     OpenApi,
+    /// Lists all errors.
+    ErrorIndex,
     /// Shows the page of an error.
     ErrorPage,
 }
@@ -87,5 +89,6 @@ pub static ROUTES: &[Route] = &[
     post("/dead-letters/redrive", Operation::DeadLetterRedrive),
     get("/healthz", Operation::Health),
     get("/openapi.json", Operation::OpenApi),
+    get("/errors", Operation::ErrorIndex),
     get("/errors/{name}", Operation::ErrorPage),
 ];

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::http::StatusCode;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -53,13 +54,13 @@ fn handler(app: &Arc<App>, route: &Route) -> MethodRouter {
 
 fn no_route(request: &Request) -> Problem {
     let message = format!("there is no {}; GET /openapi.json describes every route", request.uri().path());
-    Failure::new(ErrorCode::MethodNotFound, message).into()
+    Problem::from(Failure::new(ErrorCode::MethodNotFound, message)).with_status(StatusCode::NOT_FOUND)
 }
 
 /// The router adds the header that names the methods there are.
 fn no_method(request: &Request) -> Problem {
     let message = format!("{} does not take {}; see the Allow header", request.uri().path(), request.method());
-    Problem::from(Failure::new(ErrorCode::MethodNotFound, message)).with_status(::http::StatusCode::METHOD_NOT_ALLOWED)
+    Problem::from(Failure::new(ErrorCode::MethodNotFound, message)).with_status(StatusCode::METHOD_NOT_ALLOWED)
 }
 
 /// A problem as a response.

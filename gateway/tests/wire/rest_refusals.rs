@@ -13,11 +13,12 @@ async fn a_path_or_method_that_is_not_there_is_a_problem() {
     let running = start().await;
     let web = Web::new(&running);
     let nothing = web.get("/no/such").await.problem(404, "method_not_found");
+    assert_eq!(nothing["title"], "Not Found");
     assert!(nothing["detail"].as_str().unwrap().contains("/openapi.json"), "{nothing}");
     let allowed = [("/tasks", "GET,HEAD,POST"), ("/rpc", "POST"), ("/rpc/ws", "GET,HEAD"), ("/reach", "POST")];
     for (path, methods) in allowed {
         let refused = web.ask(Method::DELETE, path, &[], None).await;
-        refused.problem(405, "method_not_found");
+        assert_eq!(refused.problem(405, "method_not_found")["title"], "Method Not Allowed");
         let mut allow: Vec<&str> = refused.header("allow").split(',').collect();
         allow.sort_unstable();
         assert_eq!(allow.join(","), methods, "{path}");
@@ -37,7 +38,7 @@ async fn a_body_that_is_not_what_it_should_be_is_a_problem_that_names_the_place(
     for path in ["/tasks", "/rpc"] {
         let form = [("content-type", "application/x-www-form-urlencoded")];
         let refused = web.ask(Method::POST, path, &form, Some("a=b".to_owned())).await;
-        refused.problem(415, "invalid_request");
+        assert_eq!(refused.problem(415, "invalid_request")["title"], "Unsupported Media Type");
     }
     send("application/json", "{".to_owned()).await.problem(400, "parse_error");
     let deep = format!(r#"{{"params":{}{}}}"#, "[".repeat(200), "]".repeat(200));

@@ -107,6 +107,9 @@ fn words(operation: Operation) -> Words {
             itself("health", "Tells whether the gateway could take a task on.", &[(200, "It could.", Gives::Health)])
         }
         Operation::OpenApi => itself("openApi", "Describes every route.", &[(200, "This document.", Gives::Any)]),
+        Operation::ErrorIndex => {
+            itself("errorIndex", "Lists all errors with their pages.", &[(200, "The list.", Gives::Markdown)])
+        }
         Operation::ErrorPage => {
             itself("errorPage", "Says what an error means and what to do.", &[(200, "The page.", Gives::Markdown)])
         }
@@ -126,10 +129,10 @@ pub(super) struct Described {
     part: Option<(&'static str, Value)>,
     headers: Vec<Value>,
     wait: Value,
+    health: Value,
 }
 
 impl Described {
-    health: Value,
     pub(super) fn new(route: &Route, generator: &mut SchemaGenerator) -> Self {
         let words = words(route.operation);
         let (params, result) = match words.twin {

@@ -8,51 +8,6 @@ use crate::exit::{Exit, Stop};
 use crate::output::Out;
 use crate::render::{Grid, Look, Shape, Tone};
 
-macro_rules! pages {
-    ($($variant:ident $name:literal,)*) => {
-        /// The page of an error.
-        fn page(code: ErrorCode) -> &'static str {
-            match code {
-                $( ErrorCode::$variant => include_str!(concat!("../../../../../schemas/errors/", $name, ".md")), )*
-            }
-        }
-    };
-}
-
-pages! {
-    ParseError "parse_error",
-    InvalidRequest "invalid_request",
-    MethodNotFound "method_not_found",
-    InvalidParams "invalid_params",
-    Internal "internal",
-    InvalidCard "invalid_card",
-    InvalidSchema "invalid_schema",
-    ParamsMismatch "params_mismatch",
-    AgentNotFound "agent_not_found",
-    TaskNotFound "task_not_found",
-    Forbidden "forbidden",
-    IdempotencyKeyReused "idempotency_key_reused",
-    IdempotencyInFlight "idempotency_in_flight",
-    StaleToken "stale_token",
-    WrongPhase "wrong_phase",
-    ClaimLost "claim_lost",
-    TooLarge "too_large",
-    Cancelled "cancelled",
-    NoCandidate "no_candidate",
-    AgentFailed "agent_failed",
-    InvalidResult "invalid_result",
-    Timeout "timeout",
-    OutcomeUnknown "outcome_unknown",
-    Unreachable "unreachable",
-    Expired "expired",
-    AgentRefused "agent_refused",
-    AgentLost "agent_lost",
-    Overloaded "overloaded",
-    StoreUnavailable "store_unavailable",
-    StoreFull "store_full",
-    ShuttingDown "shutting_down",
-}
-
 /// Prints the page of one error, or the table of all.
 pub(crate) fn run(name: Option<&str>, out: &Out) -> Result<Exit, Stop> {
     let Some(name) = name else {
@@ -65,9 +20,9 @@ pub(crate) fn run(name: Option<&str>, out: &Out) -> Result<Exit, Stop> {
         return Err(Stop::Usage(message));
     };
     if out.is_json {
-        out.line(&entry(code, Some(page(code))).to_string())?;
+        out.line(&entry(code, Some(code.page())).to_string())?;
     } else {
-        out.text(page(code))?;
+        out.text(code.page())?;
     }
     Ok(Exit::Done)
 }
@@ -136,7 +91,7 @@ mod tests {
     #[test]
     fn every_error_shows_its_own_page() {
         for code in ErrorCode::ALL.iter().copied() {
-            assert!(page(code).starts_with(&format!("# `{}`", code.name())), "{code:?}");
+            assert!(code.page().starts_with(&format!("# `{}`", code.name())), "{code:?}");
         }
         assert_eq!((find("2001"), find("no_candidate"), find("nope")), (find("no_candidate"), find("2001"), None));
     }
