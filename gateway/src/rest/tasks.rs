@@ -74,7 +74,18 @@ fn problem_of(task: &TaskView) -> Problem {
         .failure
         .clone()
         .unwrap_or_else(|| Failure::new(task.phase.error_code(), format!("the task is {}", task.phase.as_str())));
+    let failure = if task.replayed { as_stored(failure) } else { failure };
     Problem::from(failure).about(task.task_id)
+}
+
+/// A failure that was not met now, but by an earlier request.
+fn as_stored(failure: Failure) -> Failure {
+    let message = format!(
+        "{} (this is the stored answer to an earlier request with this idempotency key; to send it anew, say \
+         `on_failed: \"retry\"` or use a new key)",
+        failure.message
+    );
+    Failure { message, ..failure }
 }
 
 /// 202 for a task that was taken on, 200 for one that is known.

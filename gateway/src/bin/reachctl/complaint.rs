@@ -95,6 +95,11 @@ impl Complaint {
         }
     }
 
+    /// Adds something to know or to do.
+    pub(crate) fn note(&mut self, hint: String) {
+        self.hints.push(hint);
+    }
+
     /// Whether there is nothing to say.
     pub(crate) fn is_silent(&self) -> bool {
         self.message.is_empty()

@@ -86,8 +86,12 @@ fn finish(task: &TaskView, session: &Session) -> Result<Exit, Stop> {
         return Ok(exit);
     }
     note(session, &format!("task {} {}", task.task_id, tasks::how_it_ended(task)))?;
-    let refusal = refusal(task);
-    out.note(Complaint::of_refusal(&refusal).text(&out.error_look()).trim_end())?;
+    let mut complaint = Complaint::of_refusal(&refusal(task));
+    if task.replayed {
+        complaint.note("this is the stored answer to an earlier request with this key".to_owned());
+        complaint.note("send it anew with `--on-failed retry`, or with another --key".to_owned());
+    }
+    out.note(complaint.text(&out.error_look()).trim_end())?;
     Ok(exit)
 }
 
