@@ -341,8 +341,8 @@ fn dead_letters_are_sent_again_and_those_that_are_not_change_the_exit_code() {
     run(&server.url, &["dead-letters", "redrive", "--all"]);
     let calls = server.calls();
     let params = |at: usize| serde_json::from_str::<Value>(&calls[at].1).unwrap();
-    assert_eq!(params(0), json!({"task_ids": [TASK], "limit": 100, "deadline": "1h"}));
-    assert_eq!(params(1), json!({"limit": 100}));
+    assert_eq!(params(0), json!({"task_ids": [TASK], "deadline": "1h"}));
+    assert_eq!(params(1), json!({}));
 }
 
 #[test]

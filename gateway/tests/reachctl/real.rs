@@ -114,7 +114,47 @@ fn a_task_goes_its_whole_way_and_every_step_of_it_can_be_seen() {
     assert_eq!(gateway.json(&["explain", &task])["decisions"][0]["stage"], "intent");
     assert!(gateway.ok(&["get", "tasks", "--phase", "completed"]).contains(&task));
     assert!(gateway.ok(&["get", "task", &task, "--watch"]).contains("completed"));
-    assert!(gateway.ok(&["status"]).contains("1 alive"));
+    let status = gateway.ok(&["status"]);
+    for part in ["1 alive", concat!("version  ", env!("CARGO_PKG_VERSION")), "up for", "none open", "1 completed"] {
+        assert!(status.contains(part), "{part}: {status}");
+    }
+    let waiting = gateway.submit(&["--mode", "queue"]);
+    let status = gateway.ok(&["status"]);
+    assert!(status.contains("1 submitted") && status.contains("waits longest"), "{waiting}: {status}");
+}
+
+#[test]
+fn the_example_card_is_one_that_a_gateway_takes_without_a_warning() {
+    let gateway = Gateway::start();
+    let card = gateway.data.path().join("example.json");
+    std::fs::write(&card, gateway.ok(&["register", "--example"])).unwrap();
+    let answer = gateway.json(&["register", card.to_str().unwrap()]);
+    assert_eq!((&answer["agent_id"], &answer["warnings"]), (&json!("counter@tools"), &Value::Null), "{answer}");
+    assert!(gateway.ok(&["register", "--help"]).contains(r#""agent_id": "counter@tools""#));
+}
+
+#[test]
+fn an_unknown_method_is_answered_with_those_that_are_near() {
+    let gateway = Gateway::start();
+    let ran = gateway.run(&["call", "task/sumbit"]);
+    assert_eq!(ran.exit, Some(4), "{}", ran.stderr);
+    assert!(ran.stderr.contains("near: task/submit"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_failure_that_is_stored_says_so_and_how_to_send_it_anew() {
+    let gateway = Gateway::start();
+    gateway.register();
+    let submit = ["submit", "--capability", "word_count", "--key", "k1"];
+    gateway.ok(&submit);
+    let (task, token) = gateway.claim();
+    let fail = format!(r#"{{"task_id": "{task}", "token": {token}, "message": "it broke"}}"#);
+    gateway.ok(&["call", "task/fail", &fail]);
+    let first = gateway.run(&["wait", &task]);
+    assert!(first.stderr.contains("it broke") && !first.stderr.contains("stored answer"), "{}", first.stderr);
+    let again = gateway.run(&[&submit[..], &["--wait"]].concat());
+    assert_eq!(again.exit, Some(1), "{}", again.stderr);
+    assert!(again.stderr.contains("stored answer") && again.stderr.contains("--on-failed retry"), "{}", again.stderr);
 }
 
 #[test]

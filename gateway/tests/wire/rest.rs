@@ -132,7 +132,8 @@ async fn a_task_that_did_not_end_well_answers_with_its_problem() {
     assert_eq!((&problem["detail"], &problem["details"]), (&json!("no paper"), &json!({ "line": 7 })));
     let place = format!("/tasks/{}", problem["task_id"].as_str().unwrap());
     assert_eq!(reached.header("location"), place);
-    web.get(&format!("{place}/result")).await.problem(502, "agent_failed");
+    let met = web.get(&format!("{place}/result")).await.problem(502, "agent_failed");
+    assert_eq!(met["detail"], "no paper", "it was not asked again");
 
     let letters = web.get("/dead-letters").await.json();
     let task = web.get(&place).await.json();
@@ -174,11 +175,61 @@ async fn the_gateway_tells_about_itself() {
     let running = start().await;
     let web = Web::new(&running);
     let health = web.get("/healthz").await;
-    assert_eq!((health.status, health.text.as_str()), (200, r#"{"status":"ok"}"#));
+    assert_eq!((health.status, &health.json()["status"], &health.json()["open"]), (200, &json!("ok"), &json!({})));
+    let index = web.get("/errors").await;
+    assert_eq!((index.status, index.header("content-type")), (200, "text/markdown; charset=utf-8"));
+    let links: Vec<&str> = index.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    for code in reach_schemas::ErrorCode::ALL {
+        assert!(links.contains(&format!("/errors/{}", code.name()).as_str()), "{code:?} is not listed");
+    }
+    for link in links {
+        assert_eq!(web.get(link).await.status, 200, "{link}");
+    }
     for name in ["too_large", "too_large.md"] {
         let page = web.get(&format!("/errors/{name}")).await;
         assert_eq!((page.status, page.header("content-type")), (200, "text/markdown; charset=utf-8"));
         assert!(page.text.starts_with("# `too_large`"));
     }
-    web.get("/errors/no_such").await.problem(404, "method_not_found");
+    let nothing = web.get("/errors/no_such").await.problem(404, "method_not_found");
+    assert!(nothing["detail"].as_str().unwrap().ends_with("GET /errors lists them all"), "{nothing}");
+}
+
+#[tokio::test]
+async fn a_failure_that_is_stored_says_that_it_is_and_how_to_send_it_anew() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    let key = [("idempotency-key", "k 1")];
+    assert_eq!(web.post_with("/tasks", &key, &work(json!({}))).await.status, 202);
+    let task = agent.pull().await;
+    agent.fail(&task, "no paper").await;
+    let again = web.post_with("/reach", &key, &work(json!({}))).await;
+    let problem = again.problem(502, "agent_failed");
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.starts_with("no paper (this is the stored answer") && detail.contains("on_failed"), "{detail}");
+}
+
+#[tokio::test]
+async fn health_counts_what_is_open_what_has_ended_and_tells_who_waits_longest() {
+    let running = start().await;
+    let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
+    let health = async || web.get("/healthz").await.json();
+    let [first, second] = [web.post("/tasks", &work(json!({}))).await, web.post("/tasks", &work(json!({}))).await];
+    assert_eq!((first.status, second.status), (202, 202));
+    let queued = web.post("/tasks", &json!({ "capability": "work", "mode": "queue" })).await.json();
+    let open = health().await;
+    assert_eq!((&open["open"], &open["ended"]), (&json!({ "submitted": 1, "routed": 2 }), &json!({})), "{open}");
+    assert_eq!(open["waiting_since"], queued["created_at"], "{open}");
+    let task = agent.pull().await;
+    agent.complete(&task, "1").await;
+    let task = agent.pull().await;
+    agent.fail(&task, "no paper").await;
+    let task = agent.pull().await;
+    agent.complete(&task, "1").await;
+    let ended = health().await;
+    assert_eq!(ended["open"], json!({}), "{ended}");
+    let counts = ended["ended"].as_object().unwrap();
+    assert_eq!(counts.values().filter_map(serde_json::Value::as_u64).sum::<u64>(), 3, "{ended}");
+    assert_eq!((&counts["completed"], &ended["waiting_since"]), (&json!(2), &json!(null)), "{ended}");
+    assert!(ended["version"].is_string() && ended["up_for"].is_string() && ended["cluster"] == "local", "{ended}");
 }

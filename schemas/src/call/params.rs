@@ -80,7 +80,8 @@ pub struct Submit {
     /// How long all of it may take, from now. None: 5 minutes, or an hour for the tier `long`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Span>,
-    /// How many tries at most, 1 to 10. None: 3.
+    /// How many tries at most, 1 to 10. None: 3. An agent that is full, or that gives the work back before it has begun,
+    /// has not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = 10)))]
     pub tries: Option<u32>,

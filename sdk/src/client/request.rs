@@ -124,7 +124,8 @@ impl TaskRequest {
         self
     }
 
-    /// How many tries at most, 1 to 10.
+    /// How many tries at most, 1 to 10. An agent that is full, or that gives the work back before it has begun, has not
+    /// tried.
     pub fn tries(mut self, tries: u32) -> Self {
         self.submit.tries = Some(tries);
         self

@@ -4,6 +4,7 @@ mod task;
 
 use agent_reach_sdk::client::DEFAULT_URL;
 use agent_reach_sdk::schemas::Namespace;
+use agent_reach_sdk::schemas::call::LIST_MAX;
 use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -51,9 +52,14 @@ pub(crate) enum Command {
     /// Send an agent no new work; what it has may finish
     Drain { agent: AgentId },
     /// Register an agent by its card
+    #[command(after_help = crate::commands::EXAMPLE_HELP)]
     Register {
         /// The card as JSON; - for standard input
-        file: String,
+        #[arg(required_unless_present = "example")]
+        file: Option<String>,
+        /// Print a card to begin with, and register nothing
+        #[arg(long, conflicts_with = "file")]
+        example: bool,
     },
     /// Forget an agent; what it has is taken back
     Deregister { agent: AgentId },
@@ -83,7 +89,7 @@ pub(crate) enum Get {
         #[arg(long)]
         namespace: Option<Namespace>,
         /// At most so many
-        #[arg(long, default_value_t = 1000)]
+        #[arg(long, default_value_t = LIST_MAX, value_parser = limit())]
         limit: u32,
         #[command(flatten)]
         watch: Watch,
@@ -103,7 +109,7 @@ pub(crate) enum Get {
         #[arg(long)]
         agent: Option<AgentId>,
         /// At most so many
-        #[arg(long, default_value_t = 50)]
+        #[arg(long, default_value_t = 50, value_parser = limit())]
         limit: u32,
         #[command(flatten)]
         watch: Watch,
@@ -126,7 +132,7 @@ pub(crate) enum Get {
         #[arg(long, value_name = "AGENT")]
         from: Option<AgentId>,
         /// At most so many [default: 5 with --intent, else 1000]
-        #[arg(long)]
+        #[arg(long, value_parser = limit())]
         limit: Option<u32>,
         #[command(flatten)]
         watch: Watch,
@@ -177,7 +183,7 @@ pub(crate) enum DeadLetters {
         #[arg(long)]
         agent: Option<AgentId>,
         /// At most so many
-        #[arg(long, default_value_t = 50)]
+        #[arg(long, default_value_t = 50, value_parser = limit())]
         limit: u32,
         #[command(flatten)]
         watch: Watch,
@@ -188,9 +194,9 @@ pub(crate) enum DeadLetters {
     Redrive {
         #[command(flatten)]
         which: Which,
-        /// At most so many
-        #[arg(long, default_value_t = 100)]
-        limit: u32,
+        /// At most so many [default: all that are named, or 100]
+        #[arg(long, value_parser = limit())]
+        limit: Option<u32>,
         /// The new deadline, from now [default: as long as the first was]
         #[arg(long, value_name = "SPAN")]
         deadline: Option<Span>,
@@ -209,6 +215,11 @@ pub(crate) struct Which {
     /// All, up to the limit
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// What one list may be asked for.
+fn limit() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(LIST_MAX))
 }
 
 /// The phases by their words on the wire, which shells complete.
@@ -259,6 +270,10 @@ mod tests {
             "dead-letters redrive",
             "dead-letters redrive --all --agent a@b",
             "explain 17",
+            "get tasks --limit 0",
+            "get agents --limit 1001",
+            "register",
+            "register card.json --example",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -39,7 +39,7 @@ pub(crate) struct TaskFlags {
     /// How long one attempt may take [default: as the capability has it]
     #[arg(long, value_name = "SPAN")]
     attempt_timeout: Option<Span>,
-    /// How many tries at most, 1 to 10 [default: 3]
+    /// How many tries at most, 1 to 10; an agent that is full has not tried [default: 3]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10))]
     tries: Option<u32>,
     /// The agent that asks

@@ -8,6 +8,15 @@ use crate::input;
 use crate::render::agents;
 use crate::session::Session;
 
+/// A card to begin with.
+pub(crate) const EXAMPLE: &str = include_str!("../example_card.json");
+
+/// The same, as the help shows it.
+pub(crate) const EXAMPLE_HELP: &str = concat!(
+    "A card, as --example prints it; schemas/json/AgentCard.json has all fields:\n\n",
+    include_str!("../example_card.json")
+);
+
 /// Registers the card of a file, as it is written there: what is wrong with it, the gateway says by name.
 pub(crate) async fn register(file: &str, session: &Session) -> Result<Exit, Stop> {
     let card = input::json_file("the card", file)?;

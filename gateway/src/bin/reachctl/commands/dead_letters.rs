@@ -20,7 +20,7 @@ pub(crate) async fn run(command: DeadLetters, session: &Session) -> Result<Exit,
         }
         DeadLetters::Redrive { which: Which { tasks, agent, all: _ }, limit, deadline } => {
             // No task and no agent named is the wire's way to say all.
-            redrive(&Redrive { task_ids: tasks, agent_id: agent, limit: Some(limit), deadline }, session).await
+            redrive(&Redrive { task_ids: tasks, agent_id: agent, limit, deadline }, session).await
         }
     }
 }

@@ -8,6 +8,7 @@ mod raw;
 mod status;
 mod submit;
 
+pub(crate) use agents::EXAMPLE_HELP;
 pub(crate) use status::Status;
 
 use agent_reach_sdk::schemas::call::{Resolved, TaskRef};
@@ -44,7 +45,11 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
         Command::DeadLetters(command) => dead_letters::run(command, &open().await?).await,
         Command::Drain { agent } => agents::leave(Method::AgentDrain, agent, &open().await?).await,
         Command::Deregister { agent } => agents::leave(Method::AgentDeregister, agent, &open().await?).await,
-        Command::Register { file } => agents::register(&file, &open().await?).await,
+        Command::Register { file: Some(file), example: _ } => agents::register(&file, &open().await?).await,
+        Command::Register { file: None, example: _ } => {
+            out.text(agents::EXAMPLE)?;
+            Ok(Exit::Done)
+        }
         Command::Call { method, params } => raw::call(&method, params.as_deref(), &open().await?).await,
         Command::Status => status::run(&open().await?).await,
         Command::Errors { name } => errors::run(name.as_deref(), &out),

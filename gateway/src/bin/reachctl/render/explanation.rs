@@ -12,7 +12,8 @@ const LEGEND: &str = "\
 total: weighted sum of fit, available and history; each part is 0 to 1
 fit: 0.6 weight + 0.4 words, which are 1 if the caller named it
 available: free seats (1 - load) x what it needs x overload x slow start
-history: success over 24 h, and latency";
+slow start: 0.10 at first, 0.10 more every 10 min; for who is new or just back
+history: success over 24 h, and latency; 1 s is assumed until one was seen";
 
 /// The whole of it.
 pub(crate) fn whole(explanation: &Explanation, look: &Look) -> String {
