@@ -33,6 +33,13 @@ struct Line {
     language: String,
 }
 
+impl Line {
+    /// The names of the parameters that are passed.
+    fn names(&self) -> Vec<&str> {
+        self.params.iter().filter_map(Value::as_object).flatten().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
 struct Options {
     files: Vec<String>,
     tuning: Tuning,
@@ -72,7 +79,7 @@ fn main() -> Result<()> {
             print_evidence(line, &matches, &capabilities);
         }
         if options.shows_misses {
-            print_miss(line, &matches, &verdict, &capabilities);
+            print_miss(&index, line, &matches, &verdict, &capabilities);
         }
         for key in [format!("kind {}", line.kind), format!("lang {}", line.language), "total".into()] {
             tallies.entry(key).or_default().add(line, &matches, &verdict, micros, &capabilities);
@@ -204,8 +211,7 @@ fn number(id: &str) -> u32 {
 
 /// Searches once to answer and some more times to measure; the schema filter is not measured.
 fn decide_line(index: &Index, capabilities: &[Capability], line: &Line) -> (Vec<Match>, f64) {
-    let names: Vec<&str> =
-        line.params.iter().filter_map(Value::as_object).flatten().map(|(name, _)| name.as_str()).collect();
+    let names = line.names();
     let valid: Vec<bool> = capabilities
         .iter()
         .map(|capability| line.params.as_ref().is_none_or(|params| capability.validator.is_valid(params)))
@@ -276,15 +282,18 @@ fn report(tallies: &BTreeMap<String, Tally>) {
     }
 }
 
-fn print_miss(line: &Line, matches: &[Match], verdict: &Verdict, capabilities: &[Capability]) {
+fn print_miss(index: &Index, line: &Line, matches: &[Match], verdict: &Verdict, capabilities: &[Capability]) {
     let accepted = matches!(verdict, Verdict::Accept { .. });
     let is_right = matches.first().is_some_and(|found| line.right.contains(&capabilities[found.doc as usize].id));
     if is_right || (line.right.is_empty() && !accepted) {
         return;
     }
     println!("{} [{}] {:?} {} -> {:?}", line.id, line.kind, verdict, line.text, line.right);
+    let names = line.names();
+    let reading = index.read(&Intent { text: &line.text, parameters: &names });
     for found in matches.iter().take(3) {
-        let terms: Vec<String> = found.terms.iter().map(|term| format!("{} {:.1}", term.text, term.score)).collect();
+        let terms = reading.explain(found.doc);
+        let terms: Vec<String> = terms.iter().map(|term| format!("{} {:.1}", term.text, term.score)).collect();
         println!(
             "    {:<32} {:.2} sim {:.2} excl {:.2} | {}",
             capabilities[found.doc as usize].id,

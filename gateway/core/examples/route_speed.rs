@@ -1,5 +1,5 @@
 //! How long a route decision takes at 10, 1,000 and 100,000 capabilities: by name, and by the words of an intent.
-//! `cargo run --release -p reach-core --example route_speed`
+//! `cargo run --release -p reach-core --example route_speed [SIZE...]`
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
 use std::time::Instant;
@@ -51,7 +51,11 @@ fn card(at: usize, words: usize, rng: &mut fastrand::Rng) -> AgentCard {
 
 fn main() {
     println!("{:>9}  {:>14} {:>14}  {:>14} {:>14}", "size", "by name p50", "p99", "by words p50", "p99");
-    for size in SIZES {
+    let mut sizes: Vec<usize> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes.extend(SIZES);
+    }
+    for size in sizes {
         let mut rng = fastrand::Rng::with_seed(7);
         let now = Timestamp::from_ms(1_700_000_000_000);
         let mut fleet = Fleet::new(Settings::default());

@@ -73,21 +73,32 @@ impl Denial {
 /// # Errors
 /// The first gate that says no, the caller's own before the target's.
 pub fn allows(caller: &Caller, target: &AgentId, target_access: &Access) -> Result<(), Denial> {
-    let (id, access) = match caller {
-        Caller::Operator => return Ok(()),
-        Caller::Agent { id, access } => (id, access),
-    };
+    match closed(caller, target, target_access) {
+        None => Ok(()),
+        Some((gate, id, why)) => Err(Denial::new(gate, format!("{id} may not call {target}: {why}"))),
+    }
+}
+
+/// Whether [`allows`] lets the caller pass, for those who ask about many and tell nobody why.
+#[must_use]
+pub fn may_reach(caller: &Caller, target: &AgentId, target_access: &Access) -> bool {
+    closed(caller, target, target_access).is_none()
+}
+
+/// The first gate that says no, to which agent, and why.
+fn closed<'a>(
+    caller: &'a Caller,
+    target: &AgentId,
+    target_access: &Access,
+) -> Option<(Gate, &'a AgentId, &'static str)> {
+    let Caller::Agent { id, access } = caller else { return None };
     if !lets_pass(access.may_call.as_deref(), target, id) {
-        return Err(Denial::new(
-            Gate::Caller,
-            format!("{id} may not call {target}: its own may_call does not name it"),
-        ));
+        return Some((Gate::Caller, id, "its own may_call does not name it"));
     }
     if !lets_pass(target_access.callable_by.as_deref(), id, target) {
-        let detail = format!("{id} may not call {target}: the target's callable_by does not name the caller");
-        return Err(Denial::new(Gate::Target, detail));
+        return Some((Gate::Target, id, "the target's callable_by does not name the caller"));
     }
-    Ok(())
+    None
 }
 
 fn lets_pass(gate: Option<&[AgentPattern]>, other: &AgentId, own: &AgentId) -> bool {

@@ -86,6 +86,22 @@ fn what_the_wall_holds_back_takes_no_place() {
 }
 
 #[test]
+fn the_wall_is_asked_only_about_what_would_take_a_place() {
+    let mut index = Index::new();
+    for doc in 0..500 {
+        insert(&mut index, doc, "send_parcel", "Sends a parcel.", &["parcel"], &[]);
+    }
+    let asked = std::cell::Cell::new(0);
+    let keep = |_| {
+        asked.set(asked.get() + 1);
+        true
+    };
+    let matches = index.search(&Intent::from("send a parcel"), keep, 5, &mut Scratch::default());
+    assert_eq!(matches.iter().map(|found| found.doc).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert!(asked.get() <= 64, "asked about {}", asked.get());
+}
+
+#[test]
 fn passed_parameters_speak_where_words_do_not() {
     let mut index = Index::new();
     for (doc, parameter) in [(1, "invoice_no"), (2, "photo_url")] {

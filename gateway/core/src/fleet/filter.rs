@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use reach_schemas::{Lack, Mode, Namespace, Protocol, RawJson, Reason, Timestamp};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::node::{Node, Offer};
 use super::{Ask, Fleet};
@@ -14,7 +14,7 @@ use crate::hours;
 use crate::lease::Presence;
 use crate::schema::read_strictly;
 
-/// The parameters, read once and only if some candidate has a schema.
+/// The parameters, read once and only if they are asked about.
 pub(super) struct Params<'a> {
     raw: Option<&'a RawJson>,
     value: OnceCell<Result<Value, String>>,
@@ -29,8 +29,15 @@ impl<'a> Params<'a> {
     fn value(&self) -> &Result<Value, String> {
         self.value.get_or_init(|| match self.raw {
             Some(raw) => read_strictly(raw),
-            None => Ok(Value::Object(serde_json::Map::new())),
+            None => Ok(Value::Object(Map::new())),
         })
+    }
+
+    /// The names of the parameters that are passed: they speak for capabilities that name the same.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let Some(_) = self.raw else { return Vec::new() };
+        let members = self.value().as_ref().ok().and_then(Value::as_object);
+        members.into_iter().flat_map(Map::keys).map(String::as_str).collect()
     }
 
     fn bytes(&self) -> usize {
@@ -120,7 +127,7 @@ impl Fleet {
 pub(super) fn is_visible(caller: &Caller, namespace: Option<&Namespace>, node: &Node) -> bool {
     let id = &node.card.agent_id;
     namespace.is_none_or(|wanted| wanted.as_str() == id.namespace_str())
-        && access::allows(caller, id, &node.card.access).is_ok()
+        && access::may_reach(caller, id, &node.card.access)
 }
 
 /// Whether the agent is reached by leaving work for it to pull.

@@ -1,6 +1,7 @@
 //! The intent stage: the words against names, tags, descriptions and exclusions. It would rather abstain than guess.
 //! Embeddings and an adjudicating model have their place after the lexical match, over the same few candidates.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use reach_schemas::{AgentId, IntentTrace, Reason, Stage};
@@ -9,7 +10,7 @@ use super::filter::Params;
 use super::node::{Node, Offer};
 use super::select::{Fit, Missing, Selection};
 use super::{Ask, Fleet};
-use crate::lexical::{Doubt, Intent, Match, Scratch, Verdict, decide};
+use crate::lexical::{Doubt, Intent, Match, Reading, Scratch, Verdict, decide};
 
 /// How many matches the words are asked for: enough to see what is near.
 const MATCHES: usize = 8;
@@ -27,40 +28,41 @@ impl Fleet {
         words: &str,
         only: Option<&AgentId>,
     ) -> Selection {
-        let selection = self.select_by_words_and(ask, words, |node, offer| {
-            only.is_none_or(|agent| agent == &node.card.agent_id) && (ask.params.is_none() || params.fit(offer))
-        });
-        if selection.missing.is_none() || ask.params.is_none() {
+        let reading = self.index.read(&Intent { text: words, parameters: &params.names() });
+        let in_view = |node: &Node| only.is_none_or(|agent| agent == &node.card.agent_id) && self.is_visible(ask, node);
+        let has_refused = Cell::new(false);
+        let fits = |offer: &Offer| {
+            let fits = ask.params.is_none() || params.fit(offer);
+            has_refused.set(has_refused.get() || !fits);
+            fits
+        };
+        let selection = self.select_among(&reading, |node, offer| in_view(node) && fits(offer));
+        if selection.missing.is_none() || !has_refused.get() {
             return selection;
         }
         // Where the words alone are clear, it is the parameters that are wrong, and that is what must be told.
-        let by_words_alone =
-            self.select_by_words_and(ask, words, |node, _| only.is_none_or(|agent| agent == &node.card.agent_id));
+        let by_words_alone = self.select_among(&reading, |node, _| in_view(node));
         if by_words_alone.missing.is_none() { by_words_alone } else { selection }
     }
 
-    fn select_by_words_and(&self, ask: &Ask<'_>, words: &str, fits: impl Fn(&Node, &Offer) -> bool) -> Selection {
-        let names = parameter_names(ask);
-        let intent = Intent { text: words, parameters: &names.iter().map(String::as_str).collect::<Vec<_>>() };
-        let keep = |number: u32| {
-            self.offer(number).is_some_and(|(node, offer)| self.is_visible(ask, node) && fits(node, offer))
-        };
+    fn select_among(&self, reading: &Reading<'_>, fits: impl Fn(&Node, &Offer) -> bool) -> Selection {
+        let keep = |number: u32| self.offer(number).is_some_and(|(node, offer)| fits(node, offer));
         let scratch = &mut *self.scratch.borrow_mut();
-        let all = self.index.search(&intent, keep, MATCHES, scratch);
+        let all = reading.search(keep, MATCHES, scratch);
         // Agents that offer the same thing must not make each other look doubtful, nor hide what else is near: of the
         // best capability only the best agent is compared with the rest.
         let first = all.first().map(|found| found.doc);
         let twins = first.and_then(|doc| self.twins(doc));
         let again = twins.filter(|twins| all.iter().skip(1).any(|found| twins.contains(&found.doc))).map(|twins| {
             let is_apart = |number: u32| Some(number) == first || !twins.contains(&number);
-            self.index.search(&intent, |number| is_apart(number) && keep(number), MATCHES, scratch)
+            reading.search(|number| is_apart(number) && keep(number), MATCHES, scratch)
         });
         let distinct = again.as_ref().unwrap_or(&all);
         let verdict = decide(distinct, &self.settings.thresholds);
-        let trace = self.trace(distinct);
+        let trace = self.trace(reading, distinct);
         match verdict {
             Verdict::Accept { doc, similarity } => {
-                let all = self.with_twins(doc, all, &intent, keep, scratch);
+                let all = self.with_twins(doc, all, reading, keep, scratch);
                 self.accepted(doc, similarity, &all, trace)
             }
             Verdict::Unsure(doubt) => unsure(doubt, distinct, trace),
@@ -77,18 +79,16 @@ impl Fleet {
         &self,
         doc: u32,
         all: Vec<Match>,
-        intent: &Intent<'_>,
+        reading: &Reading<'_>,
         keep: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
     ) -> Vec<Match> {
-        let Some(twins) = self.offer(doc).and_then(|(_, offer)| self.by_capability.get(&offer.name)) else {
-            return all;
-        };
+        let Some(twins) = self.twins(doc) else { return all };
         let seen = all.iter().filter(|found| twins.contains(&found.doc)).count();
         if seen == twins.len() || all.len() < MATCHES {
             return all;
         }
-        self.index.search(intent, |number| twins.contains(&number) && keep(number), TWINS_MAX, scratch)
+        reading.search(|number| twins.contains(&number) && keep(number), TWINS_MAX, scratch)
     }
 
     /// All offers of the accepted capability that the words met.
@@ -104,8 +104,9 @@ impl Fleet {
         Selection { stage: Stage::Intent, fits: fits.collect(), near: Vec::new(), intent: Some(trace), missing: None }
     }
 
-    fn trace(&self, distinct: &[Match]) -> IntentTrace {
+    fn trace(&self, reading: &Reading<'_>, distinct: &[Match]) -> IntentTrace {
         let best = distinct.first();
+        let terms = best.map(|found| reading.explain(found.doc)).unwrap_or_default();
         let runner_up = distinct.get(1).map_or(0.0, |found| found.similarity);
         IntentTrace {
             method: "lexical".to_owned(),
@@ -113,9 +114,7 @@ impl Fleet {
             margin_min: self.settings.thresholds.margin,
             best: best.map(|found| found.similarity),
             margin: best.map(|found| found.similarity - runner_up),
-            matched: best
-                .map(|found| found.terms.iter().map(|term| term.text.to_string()).collect())
-                .unwrap_or_default(),
+            matched: terms.iter().map(|term| term.text.to_string()).collect(),
             adjudicator: None,
         }
     }
@@ -144,14 +143,5 @@ fn unsure(doubt: Doubt, distinct: &[Match], trace: IntentTrace) -> Selection {
         near: near.map(|(at, found)| (Fit { number: found.doc, similarity: found.similarity }, reason(at))).collect(),
         intent: Some(trace),
         missing: Some(Missing::Words),
-    }
-}
-
-/// The names of the parameters that are passed: they speak for capabilities that name the same.
-fn parameter_names(ask: &Ask<'_>) -> Vec<String> {
-    let Some(params) = ask.params else { return Vec::new() };
-    match params.read::<serde_json::Value>() {
-        Ok(serde_json::Value::Object(members)) => members.into_iter().map(|(name, _)| name).collect(),
-        Ok(_) | Err(_) => Vec::new(),
     }
 }

@@ -39,6 +39,8 @@ pub struct Index {
     free_terms: Vec<u32>,
     slots: BTreeMap<u32, u32>,
     entries: Vec<Option<Entry>>,
+    /// The number of the document in each slot, close together for the ties of a long scan.
+    docs: Vec<u32>,
     free_slots: Vec<u32>,
     pub(super) spelling: Spelling,
 }
@@ -68,6 +70,7 @@ impl Index {
             free_terms: Vec::new(),
             slots: BTreeMap::new(),
             entries: Vec::new(),
+            docs: Vec::new(),
             free_slots: Vec::new(),
             spelling: Spelling::new(),
         }
@@ -89,6 +92,7 @@ impl Index {
         let prepared = Prepared::new(document, self.lexicon, &self.tuning);
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             self.entries.push(None);
+            self.docs.push(doc);
             number(self.entries.len() - 1)
         });
         let mut terms = Vec::with_capacity(prepared.terms.len());
@@ -112,6 +116,7 @@ impl Index {
         }
         let Prepared { exclusions, parameters, spelled, .. } = prepared;
         let entry = Entry { doc, terms, exclusions, parameters, spelled };
+        self.docs[slot as usize] = doc;
         self.entries[slot as usize] = Some(entry);
         self.slots.insert(doc, slot);
     }
@@ -150,19 +155,28 @@ impl Index {
         id
     }
 
-    /// A term's number and its postings, sorted by slot.
-    pub(super) fn find(&self, term: Term) -> Option<(u32, &[Posting])> {
-        let id = *self.vocabulary.get(&term)?;
-        Some((id, self.postings.get(id as usize)?.as_slice()))
+    /// A term's number.
+    pub(super) fn find(&self, term: Term) -> Option<u32> {
+        self.vocabulary.get(&term).copied()
     }
 
-    /// The postings of a numbered term.
-    pub(super) fn list(&self, id: u32) -> Option<&[Posting]> {
-        self.postings.get(id as usize).map(Vec::as_slice)
+    /// Where a numbered term stands, sorted by slot.
+    pub(super) fn postings(&self, id: u32) -> &[Posting] {
+        &self.postings[id as usize]
     }
 
     pub(super) fn entry(&self, slot: u32) -> Option<&Entry> {
         self.entries.get(slot as usize)?.as_ref()
+    }
+
+    /// The slot of a document.
+    pub(super) fn slot(&self, doc: u32) -> Option<u32> {
+        self.slots.get(&doc).copied()
+    }
+
+    /// The document in a slot in use.
+    pub(super) fn doc(&self, slot: u32) -> u32 {
+        self.docs[slot as usize]
     }
 
     /// One past the highest slot in use.

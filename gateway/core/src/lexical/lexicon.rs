@@ -30,7 +30,7 @@ struct Tail<T> {
 /// Words to concepts, by their first stem or character; the longest come first.
 #[derive(Debug)]
 pub(super) struct Lexicon {
-    english: BTreeMap<String, Vec<Tail<String>>>,
+    english: BTreeMap<Term, Vec<Tail<String>>>,
     chinese: BTreeMap<char, Vec<Tail<char>>>,
     spelling: Spelling,
 }
@@ -60,6 +60,7 @@ impl Lexicon {
                 }
                 let mut stems = phrase.split('_').map(text::stem);
                 if let Some(first) = stems.next() {
+                    let first = Term::new(Kind::Literal, &first);
                     push(lexicon.english.entry(first).or_default(), stems.collect(), concept);
                 }
             }
@@ -79,7 +80,7 @@ impl Lexicon {
         let fits = |tail: &&Tail<String>| {
             tail.rest.len() <= after.len() && tail.rest.iter().zip(after).all(|(stem, found)| stem == found)
         };
-        let tail = self.english.get(*first)?.iter().find(fits)?;
+        let tail = self.english.get(&Term::new(Kind::Literal, first))?.iter().find(fits)?;
         Some((tail.rest.len() + 1, &tail.concepts))
     }
 

@@ -83,7 +83,7 @@ impl Spelling {
 
 /// The word and the word less each letter but the first, without repetition.
 fn keys(word: &str) -> Vec<Term> {
-    let less = |at: usize| Term::new(Kind::Spelling, &[&word[..at], &word[at + 1..]].concat());
+    let less = |at: usize| Term::joined(Kind::Spelling, &[&word[..at], &word[at + 1..]]);
     let mut keys: Vec<Term> = (1..word.len()).map(less).collect();
     keys.push(Term::new(Kind::Spelling, word));
     keys.sort_unstable();

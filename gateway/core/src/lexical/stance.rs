@@ -34,7 +34,10 @@ const BE: &[&str] = &["is", "are", "was", "were", "been"];
 const BEFORE: &[&str] = &["before", "after", "once", "although", "though"];
 const ASK_ENGLISH: &str = "please;plz;pls;can you;could you;would you;tell me;show me;give me;help;i want;we want;i need;we need;\
     i'd like;let me know;want to;need to;needs to;now";
-const ASK_FIRST: &str = "what;which;how;when;where;who;why;is;are;do;does;did;will;should;can;could;has;have";
+const ASK_FIRST: &[&str] = &[
+    "what", "which", "how", "when", "where", "who", "why", "is", "are", "do", "does", "did", "will", "should", "can",
+    "could", "has", "have",
+];
 const ASIDE_CHINESE: &str = "不用;不必;不要;不想;不需要;无需;无须;先不;先别;别再;别给;已经;早就;早已;再说;自己来;我自己;不急;不是;\
     没问题;不关;好了;有了;完了;过了;明白了;清楚了;知道了;放一边;暂时不;暂不;而不是;就不;也不;定了;齐了;完成了;\
     搞定了;之前;以前";
@@ -123,7 +126,7 @@ fn judge_words(words: &[&str]) -> Vec<Stance> {
     if words.first().is_some_and(|first| BEFORE.contains(first)) {
         found.push(Stance::Aside);
     }
-    if words.first().is_some_and(|first| ASK_FIRST.split(';').any(|cue| cue == *first)) {
+    if words.first().is_some_and(|first| ASK_FIRST.contains(first)) {
         found.push(Stance::Asks);
     }
     found

@@ -14,8 +14,8 @@ const WORD_MAX: usize = 40;
 /// One token, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A lowercase word with its stem.
-    Word { text: String, stem: String },
+    /// A lowercase word with its stem, and whether it is a function word.
+    Word { text: String, stem: String, is_stop: bool },
     /// A run of Han, kana or Hangul characters.
     Run(Vec<char>),
     /// Something with digits: a number, an article code, a version.
@@ -72,12 +72,18 @@ pub(super) fn tokens(normalized: &str) -> Vec<Token> {
 
 /// The English stem of a lowercase word.
 pub(super) fn stem(word: &str) -> String {
-    stem_with(&Stemmer::create(Algorithm::English), word)
+    stem_with(&Stemmer::create(Algorithm::English), word).0
 }
 
-fn stem_with(stemmer: &Stemmer, word: &str) -> String {
-    let word = word.trim_end_matches("'s");
-    if is_stop_word(word) { word.to_owned() } else { stemmer.stem(word).into_owned() }
+/// The stem, and whether the word or its stem is a function word.
+fn stem_with(stemmer: &Stemmer, word: &str) -> (String, bool) {
+    let bare = word.trim_end_matches("'s");
+    if is_stop_word(bare) {
+        return (bare.to_owned(), true);
+    }
+    let stem = stemmer.stem(bare);
+    let is_stop = (stem != bare && is_stop_word(&stem)) || (word != bare && is_stop_word(word));
+    (stem.into_owned(), is_stop)
 }
 
 fn flush_word(word: &mut String, stemmer: &Stemmer, out: &mut Vec<Token>) {
@@ -87,8 +93,8 @@ fn flush_word(word: &mut String, stemmer: &Stemmer, out: &mut Vec<Token>) {
     let text = std::mem::take(word);
     // Most words are plain, and need no splitting.
     if text.len() <= WORD_MAX && text.bytes().all(|letter| letter.is_ascii_lowercase()) {
-        let stem = stem_with(stemmer, &text);
-        out.push(Token::Word { text, stem });
+        let (stem, is_stop) = stem_with(stemmer, &text);
+        out.push(Token::Word { text, stem, is_stop });
         return;
     }
     let has_digits = text.chars().any(char::is_numeric);
@@ -102,8 +108,8 @@ fn flush_word(word: &mut String, stemmer: &Stemmer, out: &mut Vec<Token>) {
         if length > WORD_MAX || (has_digits && length < 3) || lower.chars().any(char::is_numeric) {
             continue;
         }
-        let stem = stem_with(stemmer, &lower);
-        out.push(Token::Word { text: lower, stem });
+        let (stem, is_stop) = stem_with(stemmer, &lower);
+        out.push(Token::Word { text: lower, stem, is_stop });
     }
 }
 

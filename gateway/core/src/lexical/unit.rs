@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::lexicon::{Concept, Lexicon};
-use super::stop::{is_stop_character, is_stop_word};
+use super::stop::is_stop_character;
 use super::text::Token;
 
 /// A term of the index. Terms are only ever compared, so their hash is enough; two that collide
@@ -15,10 +15,15 @@ pub(super) struct Term(pub(super) u64);
 impl Term {
     /// FNV-1a over the kind and the text, the same on every machine.
     pub(super) fn new(kind: Kind, text: &str) -> Self {
+        Term::joined(kind, &[text])
+    }
+
+    /// The term of some parts of a text written as one.
+    pub(super) fn joined(kind: Kind, parts: &[&str]) -> Self {
         let start = (0xcbf2_9ce4_8422_2325_u64 ^ kind as u64).wrapping_mul(0x0100_0000_01b3);
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         // The last mix spreads short texts over all bits.
-        let hash = text.bytes().fold(start, step);
+        let hash = parts.iter().flat_map(|part| part.bytes()).fold(start, step);
         Term((hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
     }
 }
@@ -102,16 +107,15 @@ fn with_concepts(mut unit: Unit, concepts: &[Concept]) -> Unit {
 }
 
 fn word_units(tokens: &[Token], lexicon: &Lexicon, out: &mut Vec<Unit>) {
-    let words: Vec<(&str, &str)> = tokens
-        .iter()
-        .filter_map(|token| match token {
-            Token::Word { text, stem } => Some((text.as_str(), stem.as_str())),
+    let words = || {
+        tokens.iter().filter_map(|token| match token {
+            Token::Word { text, stem, is_stop } => Some((text, stem.as_str(), *is_stop)),
             Token::Run(_) | Token::Code(_) | Token::Break { .. } => None,
         })
-        .collect();
-    let stems: Vec<&str> = words.iter().map(|(_, stem)| *stem).collect();
+    };
+    let stems: Vec<&str> = words().map(|(_, stem, _)| stem).collect();
     let mut phrase_end = 0;
-    for (i, (word, stem)) in words.iter().enumerate() {
+    for (i, (word, stem, is_stop)) in words().enumerate() {
         let (length, concepts) = lexicon.phrase(&stems[i..]).unwrap_or((1, &[]));
         if length > 1 && i >= phrase_end {
             phrase_end = i + length;
@@ -123,12 +127,12 @@ fn word_units(tokens: &[Token], lexicon: &Lexicon, out: &mut Vec<Unit>) {
             };
             out.push(with_concepts(unit, concepts));
         }
-        if is_stop_word(word) || is_stop_word(stem) {
+        if is_stop {
             continue;
         }
         let mut unit = literal(stem, if i < phrase_end { PHRASE_WORD } else { 1.0 });
         let own = if length == 1 { concepts } else { lexicon.phrase(&stems[i..=i]).map_or(&[][..], |found| found.1) };
-        unit.unknown = own.is_empty().then(|| (*word).to_owned());
+        unit.unknown = own.is_empty().then(|| word.clone());
         out.push(with_concepts(unit, own));
     }
 }

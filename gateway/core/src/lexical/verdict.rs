@@ -101,29 +101,30 @@ fn is_excluded(evidence: &Evidence) -> bool {
     evidence.excluded >= EXCLUDED_MAX && evidence.excluded > evidence.coverage
 }
 
-/// The similarity of each, best first, with the lead filled in.
-pub(super) fn similarities(evidence: &[Evidence]) -> Vec<(f64, Evidence)> {
-    let best = evidence.first().map_or(0.0, |evidence| evidence.score);
-    let second = evidence.get(1).map_or(0.0, |evidence| evidence.score);
-    let each = evidence.iter().enumerate().map(|(i, evidence)| {
-        let other = if i == 0 { second } else { best };
+/// Fills in how far each leads the best other one; the best come first.
+pub(super) fn fill_leads<T>(ranked: &mut [T], evidence: impl Fn(&mut T) -> &mut Evidence) {
+    let mut score = |at: usize| ranked.get_mut(at).map_or(0.0, |ranked| evidence(ranked).score);
+    let (best, second) = (score(0), score(1));
+    for (at, ranked) in ranked.iter_mut().enumerate() {
+        let evidence = evidence(ranked);
+        let other = if at == 0 { second } else { best };
         let greater = evidence.score.max(other);
-        let lead = if greater > 0.0 { (evidence.score - other) / greater } else { 0.0 };
-        let evidence = Evidence { lead, ..*evidence };
-        (similarity(&evidence), evidence)
-    });
-    each.collect()
+        evidence.lead = if greater > 0.0 { (evidence.score - other) / greater } else { 0.0 };
+    }
 }
 
-fn similarity(evidence: &Evidence) -> f64 {
-    let sum = BASE
-        + PER_COVERAGE * f64::from(evidence.coverage)
-        + PER_LOG_WANTED * f64::from(evidence.wanted).ln_1p()
-        + PER_MET * f64::from(evidence.met.min(MET_MAX))
-        + PER_LEAD * f64::from(evidence.lead)
-        + PER_SHAPE * f64::from(evidence.shape)
-        + PER_EXCLUDED * f64::from(evidence.excluded)
-        + PER_AGREED * f64::from(evidence.agreed);
-    let similarity = 1.0 / (1.0 + (-sum).exp());
-    if is_excluded(evidence) { similarity.min(EXCLUDED_SIMILARITY) } else { similarity }
+impl Evidence {
+    /// How likely the match is the right one.
+    pub(super) fn similarity(&self) -> f64 {
+        let sum = BASE
+            + PER_COVERAGE * f64::from(self.coverage)
+            + PER_LOG_WANTED * f64::from(self.wanted).ln_1p()
+            + PER_MET * f64::from(self.met.min(MET_MAX))
+            + PER_LEAD * f64::from(self.lead)
+            + PER_SHAPE * f64::from(self.shape)
+            + PER_EXCLUDED * f64::from(self.excluded)
+            + PER_AGREED * f64::from(self.agreed);
+        let similarity = 1.0 / (1.0 + (-sum).exp());
+        if is_excluded(self) { similarity.min(EXCLUDED_SIMILARITY) } else { similarity }
+    }
 }
