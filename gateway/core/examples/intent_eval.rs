@@ -159,6 +159,7 @@ fn load_catalog(path: &str, options: &Options) -> Result<(Index, Vec<Capability>
                 exclusions: &strings(capability, "exclusions"),
                 parameters: &parameters,
                 agent: &string(capability, "agent_description"),
+                agent_tags: &[],
             },
         );
         let validator = jsonschema::validator_for(&schema)?;

@@ -68,6 +68,7 @@ impl Words {
             exclusions: &exclusions,
             parameters: &parameters,
             agent: "",
+            agent_tags: &[],
         };
         index.insert(doc, &document);
     }

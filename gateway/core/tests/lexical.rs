@@ -1,7 +1,7 @@
 //! Claims about the lexical matcher as its callers see it.
 
 use proptest::prelude::*;
-use reach_core::lexical::{Document, Doubt, Index, Intent, Match, Scratch, Thresholds, Verdict, decide};
+use reach_core::lexical::{Document, Doubt, Evidence, Index, Intent, Match, Scratch, Thresholds, Verdict, decide};
 use serde_json::Value;
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -10,7 +10,7 @@ fn owned(words: &[&str]) -> Vec<String> {
 
 fn insert(index: &mut Index, doc: u32, name: &str, description: &str, tags: &[&str], exclusions: &[&str]) {
     let (tags, exclusions) = (owned(tags), owned(exclusions));
-    let document = Document { name, description, tags: &tags, exclusions: &exclusions, parameters: &[], agent: "" };
+    let document = Document { name, description, tags: &tags, exclusions: &exclusions, ..Document::default() };
     index.insert(doc, &document);
 }
 
@@ -56,6 +56,27 @@ fn twins_are_left_to_someone_else() {
     let matches = search(&index, "print the report");
     assert_eq!(matches.iter().map(|found| found.doc).collect::<Vec<_>>(), [1, 2]);
     assert!(matches!(decide(&matches, &Thresholds::default()), Verdict::Unsure(_)));
+}
+
+/// What speaks for document 1 where so many documents print reports, and one more that says something of its own.
+fn evidence_among(printers: u32, other: &str) -> Evidence {
+    let mut index = office();
+    let printer = Document { name: "print_report", description: "Prints a report.", ..Document::default() };
+    for doc in 0..printers {
+        let agent = format!("Press {doc} for every report");
+        index.insert(100 + doc, &Document { agent: &agent, ..printer });
+    }
+    index.insert(99, &Document { description: other, ..printer });
+    let found = search(&index, "print the report");
+    Evidence { lead: 0.0, ..found.first().expect("some document prints reports").evidence }
+}
+
+#[test]
+fn a_word_is_as_telling_however_many_offer_the_same() {
+    let one = evidence_among(1, "Prints a report.");
+    assert_eq!(evidence_among(50, "Prints a report."), one);
+    let two = evidence_among(1, "Prints a report in colour.");
+    assert!(two.wanted < one.wanted, "what says something else is counted: {two:?}, {one:?}");
 }
 
 #[test]
@@ -106,8 +127,7 @@ fn passed_parameters_speak_where_words_do_not() {
     let mut index = Index::new();
     for (doc, parameter) in [(1, "invoice_no"), (2, "photo_url")] {
         let parameters = owned(&[parameter]);
-        let document =
-            Document { name: "run", description: "", tags: &[], exclusions: &[], parameters: &parameters, agent: "" };
+        let document = Document { name: "run", parameters: &parameters, ..Document::default() };
         index.insert(doc, &document);
     }
     let intent = Intent { text: "the usual, please", parameters: &["photo_url"] };
@@ -190,7 +210,7 @@ fn the_labelled_set_is_served() {
             tags: &list("tags"),
             exclusions: &list("exclusions"),
             parameters: &parameters,
-            agent: "",
+            ..Document::default()
         };
         index.insert(doc, &document);
     }

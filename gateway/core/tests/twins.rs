@@ -13,8 +13,13 @@ const THINGS: [&str; 24] = [
 ];
 
 fn register(fleet: &mut Fleet, agent: &str, capability: &str, description: &str) {
+    register_as(fleet, agent, "", capability, description);
+}
+
+/// Registers an agent that also says something of itself.
+fn register_as(fleet: &mut Fleet, agent: &str, itself: &str, capability: &str, description: &str) {
     let text = format!(
-        r#"{{"agent_id":"{agent}","endpoints":[{{"protocol":"http","address":"http://127.0.0.1:1/"}}],"max_concurrency":1000,
+        r#"{{"agent_id":"{agent}","description":"{itself}","tags":["{itself}"],"endpoints":[{{"protocol":"http","address":"http://127.0.0.1:1/"}}],"max_concurrency":1000,
             "capabilities":[{{"name":"{capability}","description":"{description}","effect":"read"}}]}}"#
     );
     let card: AgentCard = serde_json::from_str(&text).expect("a well-formed card");
@@ -57,6 +62,29 @@ fn twenty_agents_of_one_capability_all_get_their_share() {
         })
         .collect();
     assert_eq!(chosen.len(), 20, "{chosen:?}");
+}
+
+#[test]
+fn fifty_agents_of_one_capability_are_as_clear_as_one() {
+    let words = "give me the weather report that tells the weather of a city";
+    for agents in [1, 50] {
+        let (mut fleet, mut rng) = (Fleet::new(Settings::default()), fastrand::Rng::with_seed(1));
+        for number in 0..agents {
+            let itself = format!("Weather office {number} of the city");
+            register_as(
+                &mut fleet,
+                &format!("sky{number}@news"),
+                &itself,
+                "weather_report",
+                "Tells the weather of a city",
+            );
+        }
+        for thing in &THINGS[..3] {
+            register(&mut fleet, &format!("{thing}@news"), &format!("order_{thing}"), &format!("Orders {thing}"));
+        }
+        let chosen = ask(&mut fleet, words, 0, &mut rng);
+        assert!(chosen.is_ok(), "{agents}: {chosen:?}");
+    }
 }
 
 #[test]

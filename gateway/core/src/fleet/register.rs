@@ -143,14 +143,14 @@ impl Fleet {
 
     fn index_words(&mut self, number: u32, card: &AgentCard, capability: &Capability) {
         let parameters = capability.input_schema.as_ref().map(schema::parameter_words).unwrap_or_default();
-        let tags: Vec<String> = capability.tags.iter().chain(&card.tags).cloned().collect();
         let document = Document {
             name: capability.name.as_str(),
             description: &capability.description,
-            tags: &tags,
+            tags: &capability.tags,
             exclusions: &capability.exclusions,
             parameters: &parameters,
             agent: &card.description,
+            agent_tags: &card.tags,
         };
         self.index.insert(number, &document);
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::{Document, Exclusion, Prepared};
 use super::lexicon::Lexicon;
+use super::rarity::{Likeness, Rarity};
 use super::spelling::Spelling;
 use super::tuning::Tuning;
 use super::unit::Term;
@@ -25,6 +26,7 @@ pub(super) struct Entry {
     pub(super) exclusions: Vec<Exclusion>,
     pub(super) parameters: u16,
     spelled: Vec<String>,
+    likeness: Likeness,
 }
 
 /// Capabilities by their words. Inserting and removing is incremental, and an index answers the
@@ -42,6 +44,7 @@ pub struct Index {
     /// The number of the document in each slot, close together for the ties of a long scan.
     docs: Vec<u32>,
     free_slots: Vec<u32>,
+    pub(super) rarity: Rarity,
     pub(super) spelling: Spelling,
 }
 
@@ -72,6 +75,7 @@ impl Index {
             entries: Vec::new(),
             docs: Vec::new(),
             free_slots: Vec::new(),
+            rarity: Rarity::new(tuning.imagined),
             spelling: Spelling::new(),
         }
     }
@@ -114,8 +118,9 @@ impl Index {
         for word in &prepared.spelled {
             self.spelling.add(word);
         }
-        let Prepared { exclusions, parameters, spelled, .. } = prepared;
-        let entry = Entry { doc, terms, exclusions, parameters, spelled };
+        let Prepared { exclusions, parameters, spelled, likeness, .. } = prepared;
+        self.rarity.add(likeness, terms.iter().map(|(id, _)| *id));
+        let entry = Entry { doc, terms, exclusions, parameters, spelled, likeness };
         self.docs[slot as usize] = doc;
         self.entries[slot as usize] = Some(entry);
         self.slots.insert(doc, slot);
@@ -125,6 +130,7 @@ impl Index {
     pub fn remove(&mut self, doc: u32) {
         let Some(slot) = self.slots.remove(&doc) else { return };
         let Some(entry) = self.entries[slot as usize].take() else { return };
+        self.rarity.remove(entry.likeness, entry.terms.iter().map(|(id, _)| *id));
         for (id, _) in entry.terms {
             let list = &mut self.postings[id as usize];
             if let Ok(at) = list.binary_search_by_key(&slot, |posting| posting.slot) {
@@ -182,13 +188,6 @@ impl Index {
     /// One past the highest slot in use.
     pub(super) fn slots_end(&self) -> usize {
         self.entries.len()
-    }
-
-    /// How much a term says that stands in `holders` documents.
-    pub(super) fn rarity(&self, holders: usize) -> f32 {
-        let all = self.slots.len() as f32 + self.tuning.imagined;
-        let holders = holders as f32;
-        (1.0 + (all - holders + 0.5) / (holders + 0.5)).ln()
     }
 }
 

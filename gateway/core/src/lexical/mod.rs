@@ -8,6 +8,7 @@ mod document;
 mod index;
 mod intent;
 mod lexicon;
+mod rarity;
 mod reading;
 mod search;
 mod spelling;

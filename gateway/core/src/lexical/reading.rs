@@ -72,7 +72,7 @@ impl Index {
             let same = unit.alternatives.iter().filter(|alternative| alternative.strength >= SAME);
             match role {
                 Role::Wanted => {
-                    whole += full.unwrap_or_else(|| UNKNOWN * unit.weight * self.rarity(0));
+                    whole += full.unwrap_or_else(|| UNKNOWN * unit.weight * self.rarity.of_unknown());
                     same.for_each(|alternative| wanted.push(alternative.term));
                 }
                 Role::Aside => same.for_each(|alternative| aside.push(alternative.term)),
@@ -90,7 +90,7 @@ impl Index {
         let mut full: Option<f32> = None;
         for alternative in &unit.alternatives {
             if let Some(id) = self.find(alternative.term) {
-                let gain = unit.weight * alternative.strength * self.rarity(self.postings(id).len());
+                let gain = unit.weight * alternative.strength * self.rarity.of(id);
                 full = Some(full.unwrap_or(0.0).max(gain));
                 probes.push(Probe { id, unit: at, gain });
             }
