@@ -23,6 +23,7 @@ impl Gateway {
     pub(crate) fn carry_out(&self, task: &Arc<Task>, effects: Effects) {
         self.open.put(task);
         let now = self.now();
+        self.metrics.stepped(task, &effects, now);
         if let Some(ended) = &effects.ended {
             let seat = Seat { task_id: task.id(), token: ended.token };
             let change = {

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::adapter::Adapters;
 use crate::bus::{Bus, Note};
 use crate::clock::Clock;
+use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
 use crate::sessions::Sessions;
 use crate::store::{self, Committer, Outcome, Store};
@@ -97,6 +98,7 @@ pub struct Gateway {
     pub(crate) waiters: Arc<Waiters>,
     /// How many tasks have ended in which phase since the start.
     pub(crate) ended: Mutex<BTreeMap<PhaseName, u64>>,
+    pub(crate) metrics: Metrics,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
     pub(crate) stopping: CancellationToken,
@@ -173,6 +175,7 @@ impl Gateway {
             open,
             waiters,
             ended: Mutex::default(),
+            metrics: Metrics::default(),
             own: Mutex::default(),
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
@@ -196,6 +199,12 @@ impl Gateway {
     /// be called once the gateway is about to stop, so that nobody holds that up.
     pub fn end_waits(&self) {
         self.stopping.cancel();
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub const fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The connections that agents hold open.

@@ -1,9 +1,9 @@
 //! The Agent-Reach gateway: finds the live agent that can do what is wanted, gets the request there once, proves that
 //! it arrived, and brings back a result or an explained failure.
 //!
-//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`), edges (their implementations),
-//! use cases (`gateway`, `stores`, `turns`, `ops`, `worker`,
-//! `waiters`), dialects (`rpc`, `rest`), transports (`transport`), assembly
+//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`, `metrics`), edges (their
+//! implementations), use cases (`gateway`, `stores`, `turns`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`),
+//! transports (`transport`), assembly
 //! (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
@@ -15,6 +15,7 @@ pub mod config;
 mod demo;
 pub mod effects;
 pub mod gateway;
+pub mod metrics;
 pub mod open_tasks;
 pub mod ops;
 pub mod rest;

@@ -2,6 +2,7 @@
 //! waited for on the connection may be in memory until then.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use reach_core::access::{Caller, Grant};
 use reach_core::bulkhead::Seat;
@@ -108,7 +109,21 @@ impl Gateway {
         submit: Submit,
         is_waited_for: bool,
     ) -> Result<TaskView, Failure> {
-        check(&submit)?;
+        let taken_on = self.take_on(id, grant, &submit, is_waited_for).await;
+        if let Err(refusal) = &taken_on {
+            self.metrics.refused(&submit, refusal.code, self.now());
+        }
+        taken_on
+    }
+
+    async fn take_on(
+        &self,
+        id: TaskId,
+        grant: &Grant,
+        submit: &Submit,
+        is_waited_for: bool,
+    ) -> Result<TaskView, Failure> {
+        check(submit)?;
         if self.open.len() >= self.settings.open_max {
             let message = format!("{} tasks are open, as many as may be; nothing was taken on", self.settings.open_max);
             return Err(Failure {
@@ -117,11 +132,11 @@ impl Gateway {
             });
         }
         let scope = scope(grant.caller());
-        let print = submit.idempotency_key.as_ref().map(|_| fingerprint(&submit));
+        let print = submit.idempotency_key.as_ref().map(|_| fingerprint(submit));
         for _ in 0..KEY_RACES_MAX {
             let prepared = match self.prepare(id, &scope, grant, submit.clone(), is_waited_for) {
                 Ok(prepared) => prepared,
-                Err(refusal) => return self.refuse(&scope, &submit, print, refusal).await,
+                Err(refusal) => return self.refuse(&scope, submit, print, refusal).await,
             };
             let key = submit.idempotency_key.clone().zip(print).map(|(key, print)| Key {
                 scope: scope.clone(),
@@ -129,7 +144,7 @@ impl Gateway {
                 fingerprint: print.0,
                 expires_at: None,
             });
-            if let Some(view) = self.insert(prepared, key, &submit, print).await? {
+            if let Some(view) = self.insert(prepared, key, submit, print).await? {
                 return Ok(view);
             }
         }
@@ -185,13 +200,18 @@ impl Gateway {
             attempt_timeout: task.birth.submit.attempt_timeout,
             seat,
         };
+        let asked = Instant::now();
+        let routed = self.ask_router(&ask, task.mode(), now);
+        self.metrics.routed(task.state.target.capability.as_ref(), asked, now);
+        routed
+    }
+
+    fn ask_router(&self, ask: &Ask<'_>, mode: Mode, now: Timestamp) -> Result<Routed, Unroutable> {
         let mut rng = self.rng();
         let mut fleet = self.fleet();
-        match task.mode() {
-            Mode::Direct => fleet.route(&ask, now, &mut rng).map(Routed::To),
-            mode @ (Mode::Queue | Mode::Broadcast) => {
-                fleet.offer_to_all(&ask, mode, now, &mut rng).map(Routed::Offered)
-            }
+        match mode {
+            Mode::Direct => fleet.route(ask, now, &mut rng).map(Routed::To),
+            mode @ (Mode::Queue | Mode::Broadcast) => fleet.offer_to_all(ask, mode, now, &mut rng).map(Routed::Offered),
         }
     }
 

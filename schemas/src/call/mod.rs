@@ -1,9 +1,11 @@
 //! Parameters and results of the methods, one pair a method where it has fields of its own.
 
 mod answers;
+mod overview;
 mod params;
 
 pub use answers::*;
+pub use overview::*;
 pub use params::*;
 
 use crate::Span;

@@ -107,6 +107,9 @@ pub struct State {
     pub deadline_at: Timestamp,
     /// When it became final.
     pub finished_at: Option<Timestamp>,
+    /// When it was last sent again after it had ended. None: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redriven_at: Option<Timestamp>,
 }
 
 /// What is asked for.
@@ -192,6 +195,7 @@ impl Task {
             progress: None,
             deadline_at: birth.created_at + deadline,
             finished_at: None,
+            redriven_at: None,
         };
         Self { birth: Arc::new(birth), version: 0, state }
     }

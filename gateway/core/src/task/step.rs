@@ -31,6 +31,8 @@ pub struct Effects {
     pub withdraw: Vec<AgentId>,
     /// Tell the agent of this attempt to stop.
     pub stop: Option<(AgentId, FencingToken)>,
+    /// Whether this step began an attempt.
+    pub began: bool,
     /// The attempt that this step ended, for seats, breakers and history.
     pub ended: Option<EndedAttempt>,
     /// Whether waiters and subscribers have something to see.
@@ -190,7 +192,7 @@ impl Next<'_> {
             failure: None,
         });
         self.state.progress = None;
-        self.effects.changed = true;
+        (self.effects.began, self.effects.changed) = (true, true);
     }
 
     pub(super) fn attempt(&mut self) -> Option<&mut Attempt> {
@@ -358,7 +360,7 @@ impl Next<'_> {
         self.state.begun_after = self.state.token;
         (self.state.fallback_from, self.state.progress, self.state.finished_at) = (None, None, None);
         self.state.unsure.clear();
-        self.state.deadline_at = deadline_at;
+        (self.state.deadline_at, self.state.redriven_at) = (deadline_at, Some(self.now));
         self.effects.changed = true;
         Ok(())
     }

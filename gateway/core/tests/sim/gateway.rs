@@ -397,7 +397,7 @@ impl World {
     /// What follows from a commit, one thing after another: the gateway may die before each.
     fn follow(&mut self, gateway: usize, task: &Arc<Task>, effects: Effects, is_born: bool) {
         self.put(gateway, task);
-        let Effects { deliver, offer, withdraw: _, stop, ended, changed } = effects;
+        let Effects { deliver, offer, withdraw: _, stop, began: _, ended, changed } = effects;
         let mut all: Vec<Fx> = ended.map(Fx::Ended).into_iter().collect();
         all.extend(changed.then_some(Fx::Wake));
         all.extend(offer.into_iter().map(|offered| Fx::Offer(offered.agent_id)));

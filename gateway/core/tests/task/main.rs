@@ -5,6 +5,7 @@
 mod attempts;
 mod chances;
 mod endings;
+mod figures;
 mod player;
 #[path = "../script/mod.rs"]
 mod script;

@@ -1,23 +1,28 @@
 //! Plays the lines of a story on one task.
 //!
-//! `task [tries=3] [deadline=60s] [cap=work] [intent=..]` begins. Whom it goes to: `assign AGENT [ws|queue|process]`
+//! `task [tries=3] [deadline=60s] [cap=work] [intent=..] [pulled]` begins. Whom it goes to: `assign AGENT [ws|queue|process]`
 //! (else HTTP) and `offer AGENT,AGENT`, both with `[write|idem]` (else read), `[timeout=10s]`,
 //! `[lateral=yes|no]`, `[of=CAPABILITY]` and `[chain=cap:X,agent:X,static:X,say:X]`; `defer UNTIL`, `give-up`. Then
 //! `claim AGENT [lease=30s]`, `delivered`, `accept`, `progress`, `renew`, `release`, `poison` and `complete`, each with
 //! the token; `fail TOKEN not-started|retryable|for-good|unknown [after=1s] [code=overloaded]`; `cancel`, `due`,
 //! `redrive DEADLINE`. `tried` and `view` look and change nothing.
+//!
+//! What is counted goes over all tasks of the story: `figures`, `agent NAME` and `refusals` show it, and `refuse CODE`
+//! has a request refused.
 
 use std::sync::Arc;
 
 use fastrand::Rng;
+use reach_core::evaluation::Evaluation;
 use reach_core::task::ending::Ending;
 use reach_core::task::event::Trace;
 use reach_core::task::{Assignment, Birth, Effects, Event, Offered, Phase, Plan, Refusal, Task, step};
 use reach_schemas::{
-    AgentId, Decision, Effect, ErrorCode, Failure, FallbackStep, FencingToken, Protocol, RawJson, Span, Stage, Submit,
-    TaskId, Tier, Timestamp,
+    AgentId, Decision, Effect, ErrorCode, Failure, FallbackStep, FencingToken, Mode, Protocol, RawJson, Span, Stage,
+    Submit, TaskId, Tier, Timestamp,
 };
 
+use crate::figures;
 use crate::script::{self, Line};
 
 const BEGIN: Timestamp = Timestamp::from_ms(1_780_000_000_000);
@@ -25,13 +30,25 @@ const BEGIN: Timestamp = Timestamp::from_ms(1_780_000_000_000);
 /// Plays a story, and checks that it comes out as it is written.
 #[track_caller]
 pub(crate) fn check(story: &str) {
-    let mut player = Player { task: None, rng: Rng::with_seed(7) };
+    let mut player = Player { task: None, rng: Rng::with_seed(7), evaluation: Evaluation::default() };
     script::check(story, |line| player.play(line));
+}
+
+/// As [`check`], for stories of what is counted: events go through, and only what is asked for is written down.
+#[track_caller]
+pub(crate) fn check_figures(story: &str) {
+    let mut player = Player { task: None, rng: Rng::with_seed(7), evaluation: Evaluation::default() };
+    script::check(story, |line| {
+        let told = player.play(line);
+        assert!(!told.starts_with("no: "), "{line:?}: {told}");
+        if matches!(line.verb, "figures" | "agent" | "refusals") { told } else { String::new() }
+    });
 }
 
 struct Player {
     task: Option<Task>,
     rng: Rng,
+    evaluation: Evaluation,
 }
 
 fn agent(name: &str) -> AgentId {
@@ -92,17 +109,30 @@ fn text(words: &str) -> RawJson {
 fn born(line: &Line<'_>) -> Task {
     let intent = line.set("intent").map(|words| words.replace('_', " "));
     let capability = intent.is_none().then(|| line.set("cap").unwrap_or("work").parse().unwrap());
-    let submit = Submit { intent, capability, tries: line.read_set("tries"), ..Submit::default() };
-    let birth =
-        Birth { id: TaskId::from_parts(BEGIN.as_ms(), 1), scope: "caller@n".to_owned(), submit, created_at: BEGIN };
+    let mode = if line.has("pulled") { Mode::Queue } else { Mode::Direct };
+    let submit = Submit { intent, capability, mode, tries: line.read_set("tries"), ..Submit::default() };
+    let (id, created_at) = (TaskId::from_parts(BEGIN.as_ms(), 1), BEGIN + line.at);
+    let birth = Birth { id, scope: "caller@n".to_owned(), submit, created_at };
     Task::new(birth, line.read_set("deadline").unwrap_or(Span::from_secs(60)))
 }
 
 impl Player {
     fn play(&mut self, line: &Line<'_>) -> String {
-        if line.verb == "task" {
-            self.task = Some(born(line));
-            return String::new();
+        let now = BEGIN + line.at;
+        match line.verb {
+            "task" => {
+                self.task = Some(born(line));
+                return String::new();
+            }
+            "refuse" => {
+                let code = ErrorCode::by_name(line.word(0)).unwrap();
+                self.evaluation.refused(&Submit::default(), code, now);
+                return String::new();
+            }
+            "figures" => return figures::told(&self.evaluation.figures(now)),
+            "agent" => return figures::agent(&self.evaluation, line.word(0), now),
+            "refusals" => return figures::refusals(&self.evaluation, now),
+            _ => {}
         }
         let task = self.task.as_ref().expect("a story begins with a task");
         match line.verb {
@@ -110,12 +140,13 @@ impl Player {
             "view" => return view(task),
             _ => {}
         }
-        let now = BEGIN + line.at;
         match step(task, self.event(line, task), now, &mut self.rng) {
             Err(refusal) => refused(refusal),
             Ok(step) => {
                 let told = tell(&step.state.phase, step.state.token, step.state.attempts.last(), &step.effects, now);
-                self.task = Some(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
+                let next = Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state };
+                self.evaluation.stepped(&next, &step.effects, now);
+                self.task = Some(next);
                 told
             }
         }
