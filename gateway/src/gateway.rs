@@ -1,13 +1,13 @@
 //! The gateway itself: what it holds, and the one door through which a task changes, [`Gateway::apply`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fastrand::Rng;
 use reach_core::fleet::{self, Fleet};
 use reach_core::idempotency;
 use reach_core::task::{Event, Refusal, Task, step};
-use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, PhaseName, Span, TaskId, Timestamp};
+use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -96,9 +96,7 @@ pub struct Gateway {
     fleet: Mutex<Fleet>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) waiters: Arc<Waiters>,
-    /// How many tasks have ended in which phase since the start.
-    pub(crate) ended: Mutex<BTreeMap<PhaseName, u64>>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
     pub(crate) stopping: CancellationToken,
@@ -174,8 +172,7 @@ impl Gateway {
             settings,
             open,
             waiters,
-            ended: Mutex::default(),
-            metrics: Metrics::default(),
+            metrics: Arc::default(),
             own: Mutex::default(),
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
@@ -203,7 +200,7 @@ impl Gateway {
 
     /// What is counted.
     #[must_use]
-    pub const fn metrics(&self) -> &Metrics {
+    pub const fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
@@ -307,10 +304,6 @@ impl Gateway {
         let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now).await;
         match committed.map_err(NotApplied::Store)? {
             Outcome::Committed => {
-                let phase = next.state.phase.name();
-                if phase.is_final() {
-                    *self.ended.lock().unwrap_or_else(PoisonError::into_inner).entry(phase).or_default() += 1;
-                }
                 self.carry_out(&next, step.effects);
                 Ok(Some(next))
             }

@@ -3,8 +3,8 @@
 //!
 //! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`, `metrics`), edges (their
 //! implementations), use cases (`gateway`, `stores`, `turns`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`),
-//! transports (`transport`), assembly
-//! (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
+//! transports (`transport`), assembly (`boot`, `cli`). A layer names only those below it, and use cases never name an
+//! edge.
 
 pub mod adapter;
 pub mod boot;

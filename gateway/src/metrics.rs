@@ -1,7 +1,8 @@
 //! What this gateway counts of its work. It is told once of each committed step, of each refusal and of each look of the
 //! router, and answers what it has seen; what the figures mean is the core's affair.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use reach_core::evaluation::Evaluation;
@@ -9,15 +10,19 @@ use reach_core::task::{Effects, Task};
 use reach_schemas::{CapabilityName, ErrorCode, Submit, Timestamp};
 
 /// What is counted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Metrics {
     evaluation: Mutex<Evaluation>,
-    started: Instant,
+    connections: AtomicU64,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self { evaluation: Mutex::default(), started: Instant::now() }
+/// An open connection; dropping it ends the count of it.
+#[derive(Debug)]
+pub struct Connected(Arc<Metrics>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -27,10 +32,17 @@ impl Metrics {
         self.evaluation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long it has been counting: since the gateway was made.
+    /// A connection was opened, by whoever it may be.
     #[must_use]
-    pub fn up_for(&self) -> std::time::Duration {
-        self.started.elapsed()
+    pub fn connected(self: &Arc<Self>) -> Connected {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Connected(Arc::clone(self))
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// A step of a task was committed.
@@ -48,4 +60,12 @@ impl Metrics {
         let took = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.evaluation().routed(capability, took, now);
     }
+}
+
+/// How much memory this process has, in bytes. None: the system does not say.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }

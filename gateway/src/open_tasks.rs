@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reach_core::task::{Phase, Task};
-use reach_schemas::{AgentId, FencingToken, Protocol, TaskId, Timestamp};
+use reach_schemas::call::Waiting;
+use reach_schemas::{AgentId, FencingToken, PhaseName, Protocol, TaskId, Timestamp};
 use tokio::sync::Notify;
 
 /// The order in which work is given out: high priority first, then the older task.
@@ -32,6 +33,40 @@ struct Inner {
     parked: BTreeMap<AgentId, BTreeSet<Rank>>,
     parked_for: HashMap<TaskId, Vec<AgentId>>,
     bells: HashMap<AgentId, Arc<Notify>>,
+    census: Census,
+}
+
+/// How many there are of which kind.
+#[derive(Debug, Clone, Default)]
+pub struct Census {
+    /// In which phase.
+    pub phases: BTreeMap<PhaseName, u64>,
+    /// Waiting for an agent.
+    pub waiting: Waiting,
+}
+
+impl Census {
+    fn add(&mut self, task: &Task) {
+        *self.phases.entry(task.state.phase.name()).or_default() += 1;
+        if let Some(waiting) = self.waits(task) {
+            *waiting += 1;
+        }
+    }
+
+    fn take(&mut self, task: &Task) {
+        if let Some(count) = self.phases.get_mut(&task.state.phase.name()) {
+            *count = count.saturating_sub(1);
+        }
+        if let Some(waiting) = self.waits(task) {
+            *waiting = waiting.saturating_sub(1);
+        }
+    }
+
+    /// Among whom the task waits for an agent, if it does.
+    fn waits(&mut self, task: &Task) -> Option<&mut u64> {
+        let tier = task.state.plan.as_ref().map(|plan| plan.tier);
+        (task.state.phase.name() == PhaseName::Submitted).then(|| self.waiting.of(tier))
+    }
 }
 
 fn rank(task: &Task) -> Rank {
@@ -93,7 +128,7 @@ impl OpenTasks {
 
     /// Forgets a copy that turned out to be old.
     pub fn forget(&self, id: TaskId) {
-        self.lock().tasks.remove(&id);
+        self.lock().drop_copy(id);
     }
 
     /// Takes a task as it was committed. An older version than the one that is kept changes nothing.
@@ -118,11 +153,11 @@ impl OpenTasks {
         if !claimants.is_empty() {
             inner.claimable_by.insert(id, claimants);
         }
+        inner.drop_copy(id);
         if due_at.is_some() {
-            inner.tasks.insert(id, Arc::clone(task))
-        } else {
-            inner.tasks.remove(&id)
-        };
+            inner.census.add(task);
+            inner.tasks.insert(id, Arc::clone(task));
+        }
         let is_first = due_at.is_some_and(|at| inner.due.first().is_some_and(|(first, _)| *first >= at));
         drop(inner);
         if is_first {
@@ -215,6 +250,12 @@ impl OpenTasks {
         held.collect()
     }
 
+    /// How many there are of which kind.
+    #[must_use]
+    pub fn census(&self) -> Census {
+        self.lock().census.clone()
+    }
+
     /// All copies.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Task>> {
@@ -223,6 +264,12 @@ impl OpenTasks {
 }
 
 impl Inner {
+    fn drop_copy(&mut self, id: TaskId) {
+        if let Some(old) = self.tasks.remove(&id) {
+            self.census.take(&old);
+        }
+    }
+
     fn reschedule(&mut self, id: TaskId, at: Option<Timestamp>) {
         if let Some(old) = self.due_at.remove(&id) {
             self.due.remove(&(old, id));

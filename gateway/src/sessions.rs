@@ -122,6 +122,18 @@ impl Sessions {
         true
     }
 
+    /// How many sessions are open.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().sessions.len()
+    }
+
+    /// Whether none is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many sessions an agent has.
     #[must_use]
     pub fn count(&self, agent: &AgentId) -> usize {

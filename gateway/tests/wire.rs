@@ -8,6 +8,8 @@ mod common;
 mod connected;
 #[path = "wire/limits.rs"]
 mod limits;
+#[path = "wire/metrics.rs"]
+mod metrics;
 #[path = "wire/openapi.rs"]
 mod openapi;
 #[path = "wire/rest.rs"]

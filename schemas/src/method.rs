@@ -87,6 +87,7 @@ table! {
     TaskFail = "task/fail", Serve, call::Fail => call::Noted, "The agent did not succeed.";
     TaskRelease = "task/release", Serve, call::Release => call::Noted, "The agent gives a task back.";
     TaskSubscribe = "task/subscribe", OwnTask, call::Subscribe => crate::TaskView, "Sends `task/changed` on this connection until the task ends.";
+    MetricsOverview = "metrics/overview", Operate, call::Nothing => call::Overview, "Shows how well tasks reach their agents, over the last 15 minutes.";
     DeadLetterList = "dead_letter/list", Operate, call::TaskList => call::Tasks, "Lists tasks that were given up on.";
     DeadLetterGet = "dead_letter/get", Operate, call::TaskRef => crate::Explanation, "Shows one of them with its history.";
     DeadLetterRedrive = "dead_letter/redrive", Operate, call::Redrive => call::Redriven, "Sends them again, under their own ids.";

@@ -1,7 +1,6 @@
 //! How the gateway itself is.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use reach_schemas::call::GatewayHealth;
 use reach_schemas::{Failure, PhaseName};
@@ -31,7 +30,7 @@ impl Gateway {
             cluster: self.settings.cluster.clone(),
             up_for: self.clock.up_for(),
             open,
-            ended: self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ended: self.metrics.evaluation().ended(),
             waiting_since,
         })
     }

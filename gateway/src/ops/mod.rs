@@ -8,6 +8,7 @@ pub mod dead_letters;
 pub mod discover;
 pub mod health;
 pub mod offers;
+pub mod overview;
 pub mod read;
 pub mod report;
 pub mod submit;

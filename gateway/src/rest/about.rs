@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
-use reach_schemas::{ErrorCode, Failure};
+use reach_schemas::call::Nothing;
+use reach_schemas::{ErrorCode, Failure, Method};
 
 use super::{Answer, JSON, Problem, Request, ok, openapi, with_body};
 use crate::rpc::methods::Context;
@@ -25,6 +26,12 @@ static INDEX: LazyLock<Bytes> = LazyLock::new(|| {
 /// Well is a gateway that could take a task on: its store takes a write.
 pub(super) async fn health(context: &Context) -> Answer {
     ok(&context.gateway.health().await?)
+}
+
+/// How well tasks reach their agents.
+pub(super) fn overview(context: &Context, request: &Request) -> Answer {
+    let wanted: Nothing = request.query()?;
+    ok(&context.gateway.overview(context.grant(Method::MetricsOverview, None)?, &wanted))
 }
 
 pub(super) fn openapi() -> Response<Bytes> {

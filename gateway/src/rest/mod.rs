@@ -3,6 +3,7 @@
 
 mod about;
 mod agents;
+mod metrics;
 pub mod openapi;
 mod problem;
 mod request;
@@ -40,6 +41,8 @@ pub async fn answer(context: &Context, operation: Operation, request: &Request) 
         Operation::DeadLetterList => tasks::dead_letters(context, request).await,
         Operation::DeadLetterRedrive => tasks::redrive(context, request).await,
         Operation::Health => about::health(context).await,
+        Operation::Metrics => metrics::metrics(context, request),
+        Operation::Overview => about::overview(context, request),
         Operation::OpenApi => Ok(about::openapi()),
         Operation::ErrorIndex => Ok(about::error_index()),
         Operation::ErrorPage => about::error_page(request),

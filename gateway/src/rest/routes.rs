@@ -41,6 +41,10 @@ pub enum Operation {
     DeadLetterRedrive,
     /// Tells whether the gateway is well.
     Health,
+    /// Shows how well tasks reach their agents.
+    Overview,
+    /// The same and more, for a monitoring system.
+    Metrics,
     /// Describes the routes.
     OpenApi,
     /// Lists all errors.
@@ -88,6 +92,8 @@ pub static ROUTES: &[Route] = &[
     get("/dead-letters", Operation::DeadLetterList),
     post("/dead-letters/redrive", Operation::DeadLetterRedrive),
     get("/healthz", Operation::Health),
+    get("/overview", Operation::Overview),
+    get("/metrics", Operation::Metrics),
     get("/openapi.json", Operation::OpenApi),
     get("/errors", Operation::ErrorIndex),
     get("/errors/{name}", Operation::ErrorPage),

@@ -106,6 +106,7 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
         Method::TaskFail => answer(gateway.fail(grant(None)?, decode_params(call.params)?).await),
         Method::TaskRelease => answer(gateway.release(grant(None)?, decode_params(call.params)?).await),
         Method::TaskSubscribe => subscribe(context, grant(None)?, call).await,
+        Method::MetricsOverview => answer(Ok(gateway.overview(grant(None)?, &decode_params(call.params)?))),
         Method::DeadLetterList => answer(gateway.dead_letters(grant(None)?, decode_params(call.params)?).await),
         Method::DeadLetterGet => answer(gateway.dead_letter(grant(None)?, decode_params(call.params)?).await),
         Method::DeadLetterRedrive => answer(gateway.redrive(grant(None)?, decode_params(call.params)?).await),

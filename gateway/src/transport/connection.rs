@@ -18,6 +18,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::HttpSettings;
 use super::port::Port;
+use crate::metrics::Connected;
 
 /// How many requests one HTTP/2 connection may have in flight.
 const STREAMS_MAX: u32 = 256;
@@ -30,11 +31,12 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
     _token: TaskTrackerToken,
+    _counted: Connected,
 }
 
 impl Place {
-    pub(super) fn new(permit: OwnedSemaphorePermit, token: TaskTrackerToken) -> Self {
-        Self { _permit: permit, _token: token }
+    pub(super) fn new(permit: OwnedSemaphorePermit, token: TaskTrackerToken, counted: Connected) -> Self {
+        Self { _permit: permit, _token: token, _counted: counted }
     }
 }
 

@@ -50,7 +50,7 @@ pub async fn serve(
             }
         };
         if let Ok(permit) = Arc::clone(&places).try_acquire_owned() {
-            let place = Arc::new(Place::new(permit, app.connections.token()));
+            let place = Arc::new(Place::new(permit, app.connections.token(), app.gateway.metrics().connected()));
             tokio::spawn(connection::serve(stream, Arc::clone(&port), place));
         } else if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
             let connections_max = app.settings.connections_max;

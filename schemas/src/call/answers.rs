@@ -204,6 +204,10 @@ pub enum AgentState {
 }
 
 impl AgentState {
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Alive, Self::Suspect, Self::Dead, Self::Ejected, Self::Overloaded, Self::Draining];
+
     /// The word on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

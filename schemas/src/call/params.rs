@@ -121,6 +121,8 @@ params! {
         /// Its attempt.
         token: FencingToken,
     }
+    /// A method that takes no parameters.
+    Nothing {}
     /// Names one agent.
     AgentRef {
         /// Which.

@@ -147,6 +147,19 @@ pub enum Tier {
 }
 
 impl Tier {
+    /// Every tier.
+    pub const ALL: [Self; 3] = [Self::Fast, Self::Normal, Self::Long];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Normal => "normal",
+            Self::Long => "long",
+        }
+    }
+
     /// How long one attempt may take.
     #[must_use]
     pub const fn attempt_timeout(self) -> Span {

@@ -172,7 +172,8 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::TaskFail
         | Method::TaskRelease
         | Method::DeadLetterList
-        | Method::DeadLetterGet => true,
+        | Method::DeadLetterGet
+        | Method::MetricsOverview => true,
     }
 }
 

@@ -6,6 +6,7 @@
 //! and pairs are told apart, the rest count as other; each keeps at most 90 slices of counts, and 15 slices of at most
 //! 464 steps of times.
 
+mod buckets;
 mod counts;
 mod latency;
 mod series;
@@ -15,10 +16,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use reach_schemas::call::{AttemptFigures, CapabilityFigures, LatestRefusal, TaskFigures};
 use reach_schemas::error::Fault;
-use reach_schemas::{AgentId, CapabilityName, ErrorCode, FencingToken, Mode, Protocol, Span, Submit, Timestamp};
+use reach_schemas::{
+    AgentId, CapabilityName, ErrorCode, FencingToken, Mode, PhaseName, Protocol, Span, Submit, Timestamp,
+};
 
+pub use self::buckets::Buckets;
 pub use self::counts::{AttemptCounts, TaskCounts};
-pub use self::latency::{Buckets, Latency};
+pub use self::latency::Latency;
 use self::series::Series;
 use self::window::Window;
 use crate::task::ending::Ending;
@@ -48,8 +52,8 @@ pub struct Tasks {
     recent: Recent<TaskCounts>,
     /// Counts since the start.
     pub total: TaskCounts,
-    /// How many ended how since the start, by the outcome's word.
-    pub outcomes: BTreeMap<&'static str, u64>,
+    /// How many ended how since the start, by phase and by the outcome's word.
+    pub outcomes: BTreeMap<(PhaseName, &'static str), u64>,
     /// How long the gateway took to choose.
     pub router: Latency,
     /// How long agents took for an attempt.
@@ -174,7 +178,7 @@ impl Evaluation {
         let is_first = |ended: &EndedAttempt| {
             state.fallbacks_taken == 0 && ended.token == FencingToken(state.begun_after.0.saturating_add(1))
         };
-        let outcome = task.outcome().unwrap_or_default();
+        let outcome = (state.phase.name(), task.outcome().unwrap_or_default());
         let count = |counts: &mut TaskCounts| {
             counts.ended += 1;
             counts.cancelled += u64::from(is_cancelled);
@@ -239,7 +243,7 @@ impl Evaluation {
     pub fn agent_figures(
         &self,
         now: Timestamp,
-    ) -> BTreeMap<&AgentId, (AttemptFigures, BTreeMap<CapabilityName, AttemptFigures>)> {
+    ) -> BTreeMap<AgentId, (AttemptFigures, BTreeMap<CapabilityName, AttemptFigures>)> {
         let mut by_agent: BTreeMap<&AgentId, Vec<(&CapabilityName, &Attempts)>> = BTreeMap::new();
         for (label, attempts) in self.pairs.iter() {
             if let Some((agent, capability)) = label {
@@ -253,9 +257,36 @@ impl Evaluation {
                 [(_, only)] => only.clone(),
                 _ => attempt_figures(offers.iter().map(|(_, attempts)| *attempts), now),
             };
-            (agent, (total, each.into_iter().filter(|(_, figures)| *figures != AttemptFigures::default()).collect()))
+            (
+                agent.clone(),
+                (total, each.into_iter().filter(|(_, figures)| *figures != AttemptFigures::default()).collect()),
+            )
         });
         figures.collect()
+    }
+
+    /// How many tasks ended in which phase since the start.
+    #[must_use]
+    pub fn ended(&self) -> BTreeMap<PhaseName, u64> {
+        let mut ended = BTreeMap::new();
+        for ((phase, _), count) in &self.whole.outcomes {
+            *ended.entry(*phase).or_default() += count;
+        }
+        ended
+    }
+
+    /// The share of attempts that each agent that is told apart answered in the window, if there were any.
+    #[must_use]
+    pub fn agent_success_rates(&self, now: Timestamp) -> BTreeMap<AgentId, f64> {
+        let mut counts: BTreeMap<&AgentId, AttemptCounts> = BTreeMap::new();
+        for (label, attempts) in self.pairs.iter() {
+            if let Some((agent, _)) = label {
+                let of_agent = counts.entry(agent).or_default();
+                *of_agent = attempts.recent.live(now).fold(*of_agent, AttemptCounts::add);
+            }
+        }
+        let rated = |(agent, counts): (&AgentId, AttemptCounts)| Some((agent.clone(), counts.figures().success_rate?));
+        counts.into_iter().filter_map(rated).collect()
     }
 
     /// All tasks, since the start.

@@ -2,6 +2,7 @@
 //! routed, and what becomes of attempts flows back into it. It holds belief, not truth: it can be built anew from
 //! the stored cards and what agents report.
 
+mod census;
 mod check;
 mod feedback;
 mod filter;
@@ -25,6 +26,7 @@ use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
 use crate::task::Target;
 
+pub use census::Census;
 pub use check::{CardError, MISTAKES_MAX, Mistake};
 pub use feedback::RESULT_DEPTH_MAX;
 pub use node::{Node, Offer};

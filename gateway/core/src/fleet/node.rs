@@ -110,14 +110,17 @@ impl Node {
         }
     }
 
+    /// The breakers that are not closed, by capability.
+    #[must_use]
+    pub fn breakers(&self, now: Timestamp) -> BTreeMap<CapabilityName, String> {
+        let states = self.offers.iter().map(|offer| (offer, offer.breaker.state(now)));
+        let open = states.filter(|(_, state)| *state != crate::breaker::State::Closed);
+        open.map(|(offer, state)| (offer.name.clone(), state.as_str().to_owned())).collect()
+    }
+
     /// The agent as others see it.
     #[must_use]
     pub fn view(&self, in_flight: u32, now: Timestamp) -> AgentView {
-        let breakers = self.offers.iter().filter_map(|offer| {
-            let state = offer.breaker.state(now);
-            (state != crate::breaker::State::Closed)
-                .then(|| (self.capability(offer).name.clone(), state.as_str().to_owned()))
-        });
         AgentView {
             card: (*self.card).clone(),
             state: self.state(now),
@@ -127,7 +130,7 @@ impl Node {
             in_flight,
             reported_load: self.reported.load,
             connected: self.connections > 0,
-            breakers: breakers.collect(),
+            breakers: self.breakers(now),
         }
     }
 }

@@ -40,6 +40,7 @@ enum Gives {
     /// Any JSON.
     Any,
     Markdown,
+    Metrics,
     Health,
 }
 
@@ -106,6 +107,12 @@ fn words(operation: Operation) -> Words {
         Operation::Health => {
             itself("health", "Tells whether the gateway could take a task on.", &[(200, "It could.", Gives::Health)])
         }
+        Operation::Overview => like(Method::MetricsOverview, "overview", Takes::Query),
+        Operation::Metrics => itself(
+            "metrics",
+            "Gives everything that is measured in the text form of Prometheus, or of OpenMetrics if that is accepted.",
+            &[(200, "The metrics.", Gives::Metrics)],
+        ),
         Operation::OpenApi => itself("openApi", "Describes every route.", &[(200, "This document.", Gives::Any)]),
         Operation::ErrorIndex => {
             itself("errorIndex", "Lists all errors with their pages.", &[(200, "The list.", Gives::Markdown)])
@@ -224,6 +231,7 @@ impl Described {
             Gives::Nothing => None,
             Gives::Result => Some(("application/json", self.result.clone())),
             Gives::Any => Some(("application/json", json!({}))),
+            Gives::Metrics => Some(("text/plain", json!({ "type": "string" }))),
             Gives::Markdown => Some(("text/markdown", json!({ "type": "string" }))),
             Gives::Health => Some(("application/json", self.health.clone())),
         }

@@ -139,7 +139,7 @@ fn endpoints(agent: &AgentView) -> String {
 }
 
 fn capabilities(agent: &AgentView, look: &Look) -> String {
-    use agent_reach_sdk::{Effect, Tier};
+    use agent_reach_sdk::Effect;
     let mut grid = Grid::new(&[
         ("CAPABILITY", Shape::Fixed),
         ("WEIGHT", Shape::Number),
@@ -150,11 +150,6 @@ fn capabilities(agent: &AgentView, look: &Look) -> String {
     ]);
     for capability in &agent.card.capabilities {
         let breaker = agent.breakers.get(&capability.name);
-        let tier = match capability.tier {
-            Tier::Fast => "fast",
-            Tier::Normal => "normal",
-            Tier::Long => "long",
-        };
         let effect = match capability.effect {
             Effect::Read => "read",
             Effect::IdempotentWrite => "idempotent_write",
@@ -166,7 +161,7 @@ fn capabilities(agent: &AgentView, look: &Look) -> String {
             [
                 capability.name.to_string(),
                 capability.routing_weight.to_string(),
-                tier.to_owned(),
+                capability.tier.as_str().to_owned(),
                 effect.to_owned(),
                 breaker_word.to_owned(),
                 capability.description.clone(),
