@@ -118,6 +118,12 @@ fn a_task_goes_its_whole_way_and_every_step_of_it_can_be_seen() {
     for part in ["1 alive", concat!("version  ", env!("CARGO_PKG_VERSION")), "up for", "none open", "1 completed"] {
         assert!(status.contains(part), "{part}: {status}");
     }
+    let top = gateway.ok(&["top", "--once"]);
+    for part in ["success 100.0%", "first choice 100.0%", "counter@demo  alive", "word_count", "idempotency_key_reused"]
+    {
+        assert!(top.contains(part), "{part}: {top}");
+    }
+    assert_eq!(gateway.json(&["top", "--once"])["agents"][0]["total"]["answered"], 1);
     let waiting = gateway.submit(&["--mode", "queue"]);
     let status = gateway.ok(&["status"]);
     assert!(status.contains("1 submitted") && status.contains("waits longest"), "{waiting}: {status}");

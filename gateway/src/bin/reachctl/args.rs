@@ -72,6 +72,15 @@ pub(crate) enum Command {
     },
     /// Show how the gateway is
     Status,
+    /// Show live how well tasks reach their agents: rates and times of 15 minutes, agents, capabilities, refusals
+    Top {
+        /// Show it once
+        #[arg(long)]
+        once: bool,
+        /// How often to look
+        #[arg(long, value_name = "SPAN", default_value = "1s", conflicts_with = "once")]
+        interval: Span,
+    },
     /// Print what an error means and what to do, or list all errors
     Errors {
         /// The error's name or number

@@ -7,6 +7,7 @@ mod get;
 mod raw;
 mod status;
 mod submit;
+mod top;
 
 pub(crate) use agents::EXAMPLE_HELP;
 pub(crate) use status::Status;
@@ -52,6 +53,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
         }
         Command::Call { method, params } => raw::call(&method, params.as_deref(), &open().await?).await,
         Command::Status => status::run(&open().await?).await,
+        Command::Top { once, interval } => top::run(once, interval, &open().await?).await,
         Command::Errors { name } => errors::run(name.as_deref(), &out),
         Command::Completions { shell } => completions(shell, &out),
     }

@@ -11,6 +11,7 @@ pub(crate) mod status;
 pub(crate) mod suggestions;
 pub(crate) mod tasks;
 pub(crate) mod text;
+pub(crate) mod top;
 mod why;
 
 #[cfg(test)]

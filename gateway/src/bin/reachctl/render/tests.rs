@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use agent_reach_sdk::schemas::call::{Agents, Found, Redriven, Resolved};
+use agent_reach_sdk::schemas::call::{Agents, Found, Overview, Redriven, Resolved};
 use agent_reach_sdk::{Error, Explanation, Refusal, Timestamp};
 use serde::de::DeserializeOwned;
 
-use super::{Look, agents, capabilities, explanation, tasks};
+use super::{Look, agents, capabilities, explanation, tasks, top};
 use crate::complaint::Complaint;
 use crate::exit::Stop;
 
@@ -47,6 +47,16 @@ fn an_explanation_fits_80_100_and_120_columns() {
     for width in [80, 100, 120] {
         check(&format!("explanation_{width}"), width, &explanation::whole(&it, &look(width)));
     }
+}
+
+#[test]
+fn the_figures_fit_80_and_100_columns_and_what_is_not_well_comes_first() {
+    let it: Overview = sample("overview.json");
+    for width in [80, 100] {
+        check(&format!("top_{width}"), width, &top::whole(&it, &look(width)));
+    }
+    let lines: String = top::lines(&it).into_iter().map(|(name, line)| format!("{name} {line}\n")).collect();
+    check("top_lines", 200, &lines);
 }
 
 #[test]
