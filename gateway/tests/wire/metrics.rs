@@ -104,10 +104,10 @@ async fn what_is_measured_is_understood_by_prometheus_itself_in_both_forms() {
         assert_eq!(at("reach_agents", &[("state", "alive")]), 1.0);
         assert_eq!(at("reach_tasks_open", &[("phase", "submitted")]), 0.0);
         assert!(at("reach_store_commit_seconds_count", &[]) >= 4.0 && at("reach_store_batch_size_count", &[]) >= 4.0);
-        assert!(
-            at("reach_connections", &[]) >= 1.0
-                && at("reach_latency_seconds", &[("of", "target"), ("quantile", "0.99")]) > 0.0
-        );
+        assert!(at("reach_connections", &[]) >= 1.0);
+        // An agent this near may take less than the millisecond that times are told in.
+        let p99 = at("reach_latency_seconds", &[("of", "target"), ("quantile", "0.99")]);
+        assert!((0.0..30.0).contains(&p99), "{p99}");
         assert!(at("reach_router_seconds_count", &of_work) >= 2.0);
     }
 }
