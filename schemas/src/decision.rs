@@ -120,12 +120,20 @@ pub struct Score {
     pub overload: f64,
     /// 0.1 to 1 while the agent is new or just back.
     pub slow_start: f64,
+    /// What the failures that it reports, and work that stands still, leave of it: 0.1 to 1.
+    #[serde(default = "all_of_it")]
+    pub soundness: f64,
     /// How it has done lately.
     pub history: f64,
     /// Success rate over the last 24 h.
     pub success_rate: f64,
     /// Its usual time for this, in ms, failures counted as slow.
     pub latency_ms: f64,
+}
+
+/// Records from before there was this term have all of it.
+const fn all_of_it() -> f64 {
+    1.0
 }
 
 /// One thing that a candidate lacks.

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use reach_schemas::{
     AgentCard, Capability, Decision, Delivery, ErrorCode, Explanation, Failure, Method, Permission, RawJson, Submit,
-    TaskView, call::ErrorData,
+    TaskView,
+    call::{ErrorData, HealthReport},
 };
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -100,6 +101,7 @@ fn others(generator: &mut SchemaGenerator) -> Vec<String> {
         name::<ErrorData>(generator),
         name::<Explanation>(generator),
         name::<Failure>(generator),
+        name::<HealthReport>(generator),
         name::<Submit>(generator),
         name::<TaskView>(generator),
     ]

@@ -153,6 +153,18 @@ impl Health {
         self.started_at = now;
     }
 
+    /// Whether its last probes leave doubt about it: some of them failed or were slow, or it is out.
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        self.ejected_at.is_some() || self.failed > 0 || self.slow > 0
+    }
+
+    /// How many probes failed in a row, and how many were slow with none quick between.
+    #[must_use]
+    pub const fn in_row(&self) -> (u32, u32) {
+        (self.failed, self.slow)
+    }
+
     /// Since when it gets no new work. None: it gets some.
     #[must_use]
     pub const fn ejected_at(&self) -> Option<Timestamp> {

@@ -16,6 +16,7 @@ pub mod idempotency;
 pub mod lease;
 pub mod lexical;
 pub mod octave;
+pub mod probe;
 pub mod retry;
 pub mod schema;
 pub mod score;

@@ -11,8 +11,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use reach_core::task::event::Trace;
-use reach_schemas::{AgentId, Delivery, Endpoint, Failure, FencingToken, Protocol, RawJson, Span, TaskId, Timestamp};
-use serde::{Deserialize, Serialize};
+use reach_schemas::call::HealthReport;
+use reach_schemas::{
+    AgentId, Delivery, Endpoint, Failure, FencingToken, ProbePolicy, Protocol, RawJson, TaskId,
+};
 
 /// A future that an adapter returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -33,20 +35,6 @@ pub enum Delivered {
     },
 }
 
-/// What an agent says of its health when it is probed. Every field is optional on the wire.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HealthReport {
-    /// How many tasks wait within the agent.
-    pub queue_depth: Option<u32>,
-    /// The share of tasks that failed in the last ten minutes, 0 to 1.
-    pub failure_rate_10m: Option<f64>,
-    /// When a task last succeeded.
-    pub last_success_at: Option<Timestamp>,
-    /// How long the last task took, in ms.
-    pub last_task_ms: Option<u64>,
-}
-
 /// Reaches agents over one protocol.
 pub trait Adapter: Send + Sync + 'static {
     /// Hands a delivery over. Returns by the delivery's `attempt_until` at the latest; dropping the future gives it up.
@@ -61,7 +49,7 @@ pub trait Adapter: Send + Sync + 'static {
         token: FencingToken,
     ) -> Answer<'a, ()>;
 
-    /// Asks the agent how it is.
+    /// Asks the agent how it is, over its own class of connection. Returns by the policy's timeout.
     ///
     /// # Errors
     /// No answer in time, or one that says it is not well: why.
@@ -69,7 +57,7 @@ pub trait Adapter: Send + Sync + 'static {
         &'a self,
         endpoint: &'a Endpoint,
         agent: &'a AgentId,
-        timeout: Span,
+        policy: &'a ProbePolicy,
     ) -> Answer<'a, Result<HealthReport, String>>;
 }
 

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reach_core::task::event::Trace;
+use reach_schemas::call::HealthReport;
 use reach_schemas::method::push;
-use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, RawJson, Span, TaskId};
+use reach_schemas::{
+    AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, RawJson, Span, TaskId,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{Adapter, Answer, Delivered, HealthReport, excerpt, not_started};
+use super::{Adapter, Answer, Delivered, excerpt, not_started};
 use crate::clock::Clock;
 use crate::sessions::{SessionError, Sessions};
 
@@ -103,10 +106,10 @@ impl Adapter for SessionAdapter {
         &'a self,
         _: &'a Endpoint,
         agent: &'a AgentId,
-        timeout: Span,
+        policy: &'a ProbePolicy,
     ) -> Answer<'a, Result<HealthReport, String>> {
         Box::pin(async move {
-            let report = self.sessions.request(agent, push::PROBE, &Probe {}, timeout.into()).await;
+            let report = self.sessions.request(agent, push::PROBE, &Probe {}, policy.timeout.into()).await;
             // An agent may answer with anything: that it answers counts.
             report.map(|report| report.read().unwrap_or_default()).map_err(|error| match error {
                 SessionError::Refused(error) => refusal(&error).message,

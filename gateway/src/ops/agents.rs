@@ -67,10 +67,13 @@ impl Gateway {
         connection: Option<SessionId>,
     ) -> Result<Registered, Failure> {
         grant.acts_as(&card.agent_id).map_err(forbidden)?;
-        let runs_commands = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
-        if runs_commands && !self.settings.allow_process {
-            let message = "endpoints: `process` is for agents in the gateway's own configuration file: a caller must \
-                           not make the gateway run commands";
+        let is_command = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
+        if (is_command || card.probe.command.is_some()) && !self.settings.allow_process {
+            let what = if is_command { "endpoints: `process`" } else { "probe.command:" };
+            let message = format!(
+                "{what} is for agents in the gateway's own configuration file: a caller must not make the gateway run \
+                 commands"
+            );
             return Err(Failure::new(ErrorCode::InvalidCard, message));
         }
         self.admit(card, connection).await

@@ -7,7 +7,7 @@ use reach_core::task::event::Trace;
 use reach_gateway::adapter::{Adapter, Delivered};
 use reach_gateway::clock::Clock;
 use reach_schemas::{
-    AgentId, Delivery, Effect, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, Span, TaskId,
+    AgentId, Delivery, Effect, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, Protocol, RawJson, Span, TaskId,
 };
 
 /// How long the peer that never answers is waited for.
@@ -67,6 +67,11 @@ pub(crate) fn delivery(clock: Clock, effect: Effect, params: &str, within: impl 
     }
 }
 
+/// A probe that may take so long.
+pub(crate) fn probing(timeout: Span) -> ProbePolicy {
+    ProbePolicy { timeout, ..ProbePolicy::default() }
+}
+
 /// The failure of a delivery and what is known of the work.
 #[track_caller]
 pub(crate) fn failed(delivered: Delivered) -> (Failure, Trace) {
@@ -92,7 +97,7 @@ impl Peers {
     pub(crate) async fn keep_the_contract(&self) {
         let (well, expected) = &self.well;
         assert_eq!(self.deliver(well, Effect::Write, LONG).await, *expected, "well");
-        self.adapter.probe(well, &agent_at(well), LONG).await.expect("a peer that is well passes the probe");
+        self.adapter.probe(well, &agent_at(well), &probing(LONG)).await.expect("a peer that is well passes the probe");
 
         let begun = Instant::now();
         let (failure, trace) = failed(self.deliver(&self.silent, Effect::Read, PATIENCE).await);
@@ -108,7 +113,7 @@ impl Peers {
         assert_eq!((failure.code, trace), (ErrorCode::Unreachable, Trace::NotStarted), "absent: {failure:?}");
         let told = self
             .adapter
-            .probe(&self.absent, &agent_at(&self.absent), LONG)
+            .probe(&self.absent, &agent_at(&self.absent), &probing(LONG))
             .await
             .expect_err("nobody is there to be well");
         assert!(!told.is_empty());

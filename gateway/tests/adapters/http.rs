@@ -9,14 +9,15 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use reach_core::task::event::Trace;
 use reach_gateway::adapter::http::HttpAdapter;
-use reach_gateway::adapter::{Adapter, Delivered, HealthReport};
+use reach_gateway::adapter::{Adapter, Delivered};
 use reach_gateway::clock::Clock;
+use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, FencingToken, Protocol, RawJson, Span, TaskId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::contract::{LONG, PARAMS, Peers, agent, delivery, done, endpoint, failed};
+use crate::contract::{LONG, PARAMS, Peers, agent, delivery, done, endpoint, failed, probing};
 
 /// One request as the scripted agent saw it.
 type Seen = (Method, Uri, HeaderMap, Bytes);
@@ -356,7 +357,8 @@ async fn a_delivery_that_is_given_up_closes_its_connection() {
 async fn a_probe_reads_the_report_and_takes_an_agent_without_one_as_well() {
     let clock = Clock::start();
     let adapter = HttpAdapter::new(clock);
-    let probe = async |address: String| adapter.probe(&endpoint(Protocol::Http, address), &agent(), LONG).await;
+    let probe =
+        async |address: String| adapter.probe(&endpoint(Protocol::Http, address), &agent(), &probing(LONG)).await;
     let (script, origin) = scripted().await;
     let report = HealthReport { queue_depth: Some(4), ..HealthReport::default() };
     assert_eq!(probe(format!("{origin}/echo?key=secret")).await, Ok(report));
@@ -375,7 +377,7 @@ async fn a_probe_reads_the_report_and_takes_an_agent_without_one_as_well() {
     );
 
     let stuck = serve(Router::new().fallback(std::future::pending::<()>)).await;
-    let told = adapter.probe(&endpoint(Protocol::Http, stuck), &agent(), Span::from_ms(100)).await;
+    let told = adapter.probe(&endpoint(Protocol::Http, stuck), &agent(), &probing(Span::from_ms(100))).await;
     assert_eq!(told, Err("no answer within the time of the probe".to_owned()));
 }
 

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use reach_core::task::event::Trace;
 use reach_gateway::adapter::process::ProcessAdapter;
-use reach_gateway::adapter::{Adapter, Delivered, HealthReport};
+use reach_gateway::adapter::{Adapter, Delivered};
 use reach_gateway::clock::Clock;
-use reach_schemas::{Delivery, Effect, Endpoint, ErrorCode, Failure, Protocol, Span};
+use reach_schemas::call::HealthReport;
+use reach_schemas::{Delivery, Effect, Endpoint, ErrorCode, Failure, ProbePolicy, Protocol, Span};
 use tempfile::TempDir;
 
-use crate::contract::{LONG, PARAMS, Peers, agent, delivery, done, endpoint, failed};
+use crate::contract::{LONG, PARAMS, Peers, agent, delivery, done, endpoint, failed, probing};
 
 /// Scripts in a folder of their own, in which the commands run.
 struct Scripts {
@@ -324,15 +325,44 @@ async fn a_command_that_cannot_be_started_says_what_to_do() {
         let (failure, trace) = failed(scripts.adapter.deliver(&command(line), work).await);
         assert_eq!((failure.code, trace), (ErrorCode::Unreachable, Trace::NotStarted), "{line}");
         assert!(failure.message.contains(words), "{line}: {}", failure.message);
-        let told = scripts.adapter.probe(&command(line), &agent(), LONG).await.unwrap_err();
+        let told = scripts.adapter.probe(&command(line), &agent(), &probing(LONG)).await.unwrap_err();
         assert!(told.contains(words), "{line}: {told}");
     }
-    assert_eq!(scripts.adapter.probe(&command("sh anything"), &agent(), LONG).await, Ok(HealthReport::default()));
+    assert_eq!(
+        scripts.adapter.probe(&command("sh anything"), &agent(), &probing(LONG)).await,
+        Ok(HealthReport::default())
+    );
 
     let nowhere = ProcessAdapter::new(scripts.clock).in_directory(scripts.path("missing"));
     let work = delivery(scripts.clock, Effect::Write, PARAMS, LONG);
     let (failure, _) = failed(nowhere.deliver(&command("sh -c true"), work).await);
     assert!(failure.message.contains("there is no folder"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_probe_runs_the_check_that_the_card_names_and_reads_its_report() {
+    let scripts = Scripts::new();
+    let well = scripts.sh("well.sh", "cat");
+    let probe = async |name: &str, text: &str, timeout: Span| {
+        let line = scripts.sh(name, text).address;
+        let policy = ProbePolicy { command: Some(line), ..probing(timeout) };
+        scripts.adapter.probe(&well, &agent(), &policy).await
+    };
+    let report = HealthReport { queue_depth: Some(3), ..HealthReport::default() };
+    let told = probe("ok.sh", r#"cat; [ "$AGENT_REACH_AGENT_ID" = worker@tests ] && echo '{"queue_depth": 3}'"#, LONG);
+    assert_eq!(told.await, Ok(report));
+    assert_eq!(probe("mute.sh", "exit 0", LONG).await, Ok(HealthReport::default()));
+    let told = probe("ill.sh", "echo 'no model' >&2; exit 3", LONG).await;
+    assert_eq!(told, Err("the probe's command failed with exit code 3: no model".to_owned()));
+
+    let stuck = "{ echo $$; echo end; } > ids; exec sleep 100";
+    let told = probe("stuck.sh", stuck, Span::from_ms(500)).await.unwrap_err();
+    assert!(told.contains("took longer than the time of the probe"), "{told}");
+    let ids = scripts.process_ids("ids").await;
+    within(Duration::from_secs(5), || are_gone(&ids)).await;
+
+    let nowhere = ProbePolicy { command: Some("./nowhere".to_owned()), ..probing(LONG) };
+    assert!(scripts.adapter.probe(&well, &agent(), &nowhere).await.unwrap_err().contains("there is no program"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use reach_core::task::event::Trace;
 use reach_gateway::adapter::session::SessionAdapter;
-use reach_gateway::adapter::{Adapter, Delivered, HealthReport};
+use reach_gateway::adapter::{Adapter, Delivered};
 use reach_gateway::clock::Clock;
 use reach_gateway::sessions::{Handle, Sessions};
+use reach_schemas::call::HealthReport;
 use reach_schemas::{AgentId, Effect, ErrorCode, Protocol, RawJson, Span};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use crate::contract::{LONG, PARAMS, Peers, agent, agent_at, delivery, endpoint, failed};
+use crate::contract::{LONG, PARAMS, Peers, agent, agent_at, delivery, endpoint, failed, probing};
 
 #[derive(Deserialize)]
 struct Message {
@@ -121,7 +122,7 @@ async fn a_connected_agent_gets_the_delivery_the_stop_and_the_probe_as_messages(
     let (to, delivery) = (endpoint(Protocol::Websocket, ""), delivery(clock, Effect::Write, PARAMS, LONG));
     assert_eq!(adapter.deliver(&to, delivery.clone()).await, Delivered::Accepted);
     adapter.cancel(&to, &agent(), delivery.task_id, delivery.token).await;
-    let report = adapter.probe(&to, &agent(), LONG).await;
+    let report = adapter.probe(&to, &agent(), &probing(LONG)).await;
     assert_eq!(report, Ok(HealthReport { queue_depth: Some(2), ..HealthReport::default() }));
 
     let seen = seen.lock().unwrap().clone();
@@ -144,6 +145,6 @@ async fn an_agent_has_five_seconds_to_say_that_it_has_the_work() {
 #[tokio::test]
 async fn a_probe_of_a_connected_agent_that_is_not_well_says_why() {
     let (adapter, ..) = connected(Script::Answer(Err(r#"{"code":1,"message":"no database"}"#)));
-    let told = adapter.probe(&endpoint(Protocol::Websocket, ""), &agent(), LONG).await;
+    let told = adapter.probe(&endpoint(Protocol::Websocket, ""), &agent(), &probing(LONG)).await;
     assert_eq!(told, Err("no database".to_owned()));
 }

@@ -53,6 +53,25 @@ async fn a_body_that_is_not_what_it_should_be_is_a_problem_that_names_the_place(
 }
 
 #[tokio::test]
+async fn no_caller_makes_the_gateway_run_commands() {
+    let running = start().await;
+    let web = Web::new(&running);
+    let register = async |endpoint: &str, probe: serde_json::Value| {
+        let card = json!({
+            "agent_id": "a@n", "capabilities": [{ "name": "x" }], "probe": probe,
+            "endpoints": [{ "protocol": endpoint, "address": "http://127.0.0.1:1/" }],
+        });
+        web.post("/agent/register", &card).await.problem(422, "invalid_card")["detail"].as_str().unwrap().to_owned()
+    };
+    for (said, place) in [
+        (register("process", json!({})).await, "endpoints: `process` is for agents in the gateway's own"),
+        (register("http", json!({ "command": "true" })).await, "probe.command: is for agents in the gateway's own"),
+    ] {
+        assert!(said.contains(place), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_query_or_id_that_is_not_what_it_should_be_is_a_problem() {
     let running = start().await;
     let web = Web::new(&running);

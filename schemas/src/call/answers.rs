@@ -71,6 +71,9 @@ answers! {
         /// Breakers that are not closed, by capability.
         #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
         breakers: std::collections::BTreeMap<CapabilityName, String>,
+        /// The last probe. None: it was not probed yet, or it pulls its work and is known by its heartbeat alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        probe: Option<super::LastProbe>,
     }
     /// The answer to `agent/list`.
     Agents {

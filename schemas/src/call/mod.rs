@@ -3,10 +3,12 @@
 mod answers;
 mod overview;
 mod params;
+mod probe;
 
 pub use answers::*;
 pub use overview::*;
 pub use params::*;
+pub use probe::*;
 
 use crate::Span;
 

@@ -4,23 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use super::Effect;
 #[cfg(feature = "json-schema")]
-use super::limits::BREAKER_WINDOW_MAX;
+use super::limits::{BREAKER_WINDOW_MAX, TEXT_MAX};
 use crate::Span;
 
 /// How an agent is probed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbePolicy {
-    /// How often, 100 ms to 24 h.
+    /// How often, 100 ms to 24 h. While there is doubt about the agent it is asked three times as often, at most every
+    /// 250 ms.
     pub interval: Span,
     /// How long an answer may take before the probe counts as failed, at most a minute.
     pub timeout: Span,
+    /// A command line that checks an agent with a `process` endpoint: it exits with 0 if all is well, and may print a
+    /// health report as JSON. Only the operator's configuration may name commands. None: the agent's own command must
+    /// be there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = TEXT_MAX)))]
+    pub command: Option<String>,
 }
 
 impl Default for ProbePolicy {
     fn default() -> Self {
-        Self { interval: Span::from_secs(30), timeout: Span::from_secs(5) }
+        Self { interval: Span::from_secs(30), timeout: Span::from_secs(5), command: None }
     }
 }
 

@@ -209,6 +209,18 @@ impl Breaker {
         }
     }
 
+    /// Ends the time for which it is open, for an agent that is known to be back: the next request is the trial. It does
+    /// not close, since only work that passes shows that work passes, and how often it has tripped is not forgotten.
+    /// Whether it was open.
+    pub fn cut_short(&mut self, policy: &BreakerPolicy, now: Timestamp) -> bool {
+        self.bury_lost_trial(policy, now);
+        let is_open = matches!(self.phase, Phase::Open { until } if now < until);
+        if is_open {
+            self.enter(Phase::Open { until: now });
+        }
+        is_open
+    }
+
     fn count_failure(&mut self, policy: &BreakerPolicy, now: Timestamp) {
         self.window.push(false, policy.window);
         self.run.push_back(now);

@@ -7,7 +7,7 @@ use super::*;
 
 /// Plays a story and compares what is said with what was expected. Words, each with its second:
 /// `+`, `-`, `0`: a request is sent and at once passes, fails, or tells nothing. `take` sends one and leaves it out,
-/// `late+` and `late-` answer the oldest that is out. `?` says only the state.
+/// `late+` and `late-` answer the oldest that is out. `back` says that the agent is back. `?` says only the state.
 struct Story {
     breaker: Breaker,
     policy: BreakerPolicy,
@@ -42,6 +42,9 @@ impl Story {
         };
         if word == "?" {
             return true;
+        }
+        if word == "back" {
+            return self.breaker.cut_short(&self.policy, now);
         }
         let permit = if word.starts_with("late") { self.out.pop_front() } else { self.take(now) };
         match permit {
@@ -111,6 +114,17 @@ fn a_failed_trial_opens_it_for_longer_and_then_several_must_pass() {
         BreakerPolicy::default(),
         &[(0, "- - -", "open"), (5, "-", "open"), (9, "?", "open"), (15, "+ + + +", "half_open"), (15, "+", "closed")],
     );
+}
+
+#[test]
+fn an_agent_that_is_back_gets_its_trial_at_once_and_no_more_than_that() {
+    check(BreakerPolicy::default(), &[(0, "back", "refused"), (0, "- - -", "open"), (1, "back", "half_open")]);
+    check(
+        BreakerPolicy::default(),
+        &[(0, "- - -", "open"), (1, "back take", "half_open"), (1, "back", "refused"), (2, "late+", "closed")],
+    );
+    // It has tripped twice: the third time is not the first again.
+    check(BreakerPolicy::default(), &[(0, "- - -", "open"), (1, "back -", "open"), (6, "?", "open")]);
 }
 
 #[test]

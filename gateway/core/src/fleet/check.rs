@@ -75,6 +75,9 @@ impl Inspection {
         self.span("heartbeat_interval", card.heartbeat_interval, INTERVAL_MIN, SPAN_MAX);
         self.span("probe.interval", card.probe.interval, INTERVAL_MIN, SPAN_MAX);
         self.span("probe.timeout", card.probe.timeout, SPAN_MIN, PROBE_TIMEOUT_MAX);
+        if let Some(command) = &card.probe.command {
+            self.probe_command(card, command);
+        }
         if card.max_concurrency == 0 {
             self.wrong("max_concurrency", "is 0: an agent that takes no work says agent/drain instead");
         }
@@ -88,6 +91,16 @@ impl Inspection {
         self.hours(&card.availability);
         self.reached_at(card);
         self.capabilities(&card.capabilities);
+    }
+
+    fn probe_command(&mut self, card: &AgentCard, command: &str) {
+        self.length("probe.command", command, TEXT_MAX);
+        if command.trim().is_empty() {
+            self.wrong("probe.command", "is empty: leave it out, and the agent's own command must be there");
+        }
+        if card.endpoints.iter().all(|endpoint| endpoint.protocol != Protocol::Process) {
+            self.wrong("probe.command", "checks agents with a `process` endpoint, and the card has none");
+        }
     }
 
     fn reached_at(&mut self, card: &AgentCard) {

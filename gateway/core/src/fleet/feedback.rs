@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use reach_schemas::call::Heartbeat;
+use reach_schemas::call::{Heartbeat, LastProbe};
 use reach_schemas::{AgentId, CapabilityName, Protocol, Timestamp};
 
 use super::Fleet;
@@ -12,6 +12,7 @@ use crate::breaker::{self, Change};
 use crate::bulkhead::{Place, Seat};
 use crate::health::{Health, HealthChange, ProbeOutcome};
 use crate::lease::Presence;
+use crate::probe::Probed;
 use crate::schema;
 use crate::task::{Attempt, EndedAttempt, Task, ending::Ending};
 
@@ -58,12 +59,24 @@ impl Fleet {
         self.node_mut(agent).map(|node| node.is_draining = is_draining).is_some()
     }
 
-    /// A probe came back, or did not.
-    pub fn probed(&mut self, agent: &AgentId, outcome: ProbeOutcome, now: Timestamp) -> Option<HealthChange> {
+    /// A probe came back, or did not. An agent that passes again after it was out has its trial at once wherever a
+    /// breaker is open. A probe that merely passes leaves breakers alone: it says nothing of work that hangs.
+    pub fn probed(&mut self, agent: &AgentId, probed: &Probed, now: Timestamp) -> Option<HealthChange> {
         let policy = self.settings.health;
         let node = self.node_mut(agent)?;
         let p99 = node.offers.iter().filter_map(|offer| offer.history.p99()).max();
-        node.health.record(outcome, p99, &policy, now)
+        let outcome = match &probed.answer {
+            Ok(_) => ProbeOutcome::Passed { took: probed.took },
+            Err(_) => ProbeOutcome::Failed,
+        };
+        let change = node.health.record(outcome, p99, &policy, now);
+        node.note_probe(probed, now);
+        if change == Some(HealthChange::Restored) {
+            for offer in &mut node.offers {
+                offer.breaker.cut_short(&offer.policy, now);
+            }
+        }
+        change
     }
 
     /// An attempt ended: its seat comes home, its permit is given back, its time and its end are remembered.
@@ -71,7 +84,10 @@ impl Fleet {
         self.bulkhead.give_back(seat);
         let offer = self.node_mut(&ended.agent_id)?.offer_mut(&ended.capability)?;
         match ended.ending {
-            Ending::Succeeded | Ending::Answered => offer.history.record_success(ended.took, now),
+            Ending::Succeeded | Ending::Answered => {
+                offer.moved(now);
+                offer.history.record_success(ended.took, now);
+            }
             Ending::Failed => offer.history.record_failure(None, now),
             Ending::Neutral => {}
         }
@@ -107,7 +123,7 @@ impl Fleet {
             return;
         }
         if let Ok(permit) = offer.breaker.take_permit(trial_until, &offer.policy, now, rng) {
-            offer.permits.insert(seat, (permit, now));
+            offer.begin(seat, permit, now);
         }
     }
 
@@ -172,6 +188,23 @@ impl Node {
         if self.lease.renew(now) == Presence::Dead {
             self.health.start_slowly(now);
         }
+    }
+
+    /// Remembers what came of a probe. A word that is left out is taken back, but for the queue's depth, which
+    /// heartbeats tell too.
+    fn note_probe(&mut self, probed: &Probed, now: Timestamp) {
+        if let Ok(said) = &probed.answer {
+            self.reported.failure_rate = said.failure_rate_10m.unwrap_or_default();
+            // Its clock may be ahead of ours: it cannot have succeeded after it said so.
+            self.reported.last_success_at = said.last_success_at.map(|at| at.min(now));
+            self.reported.queue_depth = said.queue_depth.unwrap_or(self.reported.queue_depth);
+        }
+        let (failed_in_row, slow_in_row) = self.health.in_row();
+        let (said, why) = match &probed.answer {
+            Ok(said) => (Some(*said), None),
+            Err(why) => (None, Some(why.clone())),
+        };
+        self.last_probe = Some(LastProbe { at: now, took: probed.took, said, why, failed_in_row, slow_in_row });
     }
 
     pub(super) fn offer_mut(&mut self, capability: &CapabilityName) -> Option<&mut Offer> {

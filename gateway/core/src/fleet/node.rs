@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reach_schemas::call::{AgentState, AgentView, DependencyState};
+use reach_schemas::call::{AgentState, AgentView, DependencyState, LastProbe};
 use reach_schemas::{AgentCard, BreakerPolicy, Capability, CapabilityName, Endpoint, Protocol, Span, Timestamp};
 
 use crate::breaker::{Breaker, Permit};
@@ -33,11 +33,13 @@ pub struct Node {
     pub connections: u32,
     /// What it said of itself last.
     pub reported: Reported,
+    /// Its last probe.
+    pub last_probe: Option<LastProbe>,
     /// What it offers, in the card's order.
     pub offers: Vec<Offer>,
 }
 
-/// What a heartbeat said.
+/// What its heartbeats and probes said; of what both say, the newer word.
 #[derive(Debug, Clone, Default)]
 pub struct Reported {
     /// How many tasks it works on.
@@ -46,6 +48,10 @@ pub struct Reported {
     pub queue_depth: u32,
     /// What it needs, and how that is.
     pub dependencies: BTreeMap<String, DependencyState>,
+    /// The share of its tasks that failed lately.
+    pub failure_rate: f64,
+    /// When it last succeeded, for whomever.
+    pub last_success_at: Option<Timestamp>,
 }
 
 /// One capability of one agent.
@@ -64,6 +70,8 @@ pub struct Offer {
     pub(super) budget: Budget,
     /// The breaker's permits that are out, and since when.
     pub(super) permits: BTreeMap<Seat, (Permit, Timestamp)>,
+    /// Since when nothing of what it works on has succeeded; of no account while no permit is out.
+    quiet_since: Timestamp,
 }
 
 impl Node {
@@ -131,6 +139,7 @@ impl Node {
             reported_load: self.reported.load,
             connected: self.connections > 0,
             breakers: self.breakers(now),
+            probe: self.last_probe.clone(),
         }
     }
 }
@@ -156,7 +165,27 @@ impl Offer {
             history: History::default(),
             budget: Budget::default(),
             permits: BTreeMap::new(),
+            quiet_since: Timestamp::from_ms(0),
         }
+    }
+
+    /// An attempt has begun.
+    pub(super) fn begin(&mut self, seat: Seat, permit: Permit, now: Timestamp) {
+        if self.permits.is_empty() {
+            self.quiet_since = now;
+        }
+        self.permits.insert(seat, (permit, now));
+    }
+
+    /// An attempt has succeeded: the work moves.
+    pub(super) fn moved(&mut self, now: Timestamp) {
+        self.quiet_since = now;
+    }
+
+    /// For how long it has had work with no success, here or, by the agent's own word, elsewhere.
+    pub(super) fn quiet_for(&self, last_success_at: Option<Timestamp>, now: Timestamp) -> Span {
+        let since = last_success_at.map_or(self.quiet_since, |at| at.max(self.quiet_since));
+        if self.permits.is_empty() { Span::ZERO } else { now.since(since) }
     }
 
     /// Keeps what was learned of the same capability under an earlier card.
@@ -165,5 +194,6 @@ impl Offer {
         self.history = old.history;
         self.budget = old.budget;
         self.permits = old.permits;
+        self.quiet_since = old.quiet_since;
     }
 }

@@ -72,9 +72,9 @@ impl Fleet {
     fn put(&mut self, checked: Checked, generation: u64, registered_at: Timestamp, now: Timestamp) {
         let id = checked.card.agent_id.clone();
         let old = self.take_out(&id);
-        let (health, connections, reported, mut kept) = match old {
-            Some(old) => (old.health, old.connections, old.reported, old.offers),
-            None => (crate::health::Health::new(now), 0, Reported::default(), Vec::new()),
+        let (health, connections, reported, last_probe, mut kept) = match old {
+            Some(old) => (old.health, old.connections, old.reported, old.last_probe, old.offers),
+            None => (crate::health::Health::new(now), 0, Reported::default(), None, Vec::new()),
         };
         let place = self.free_nodes.pop().unwrap_or_else(|| {
             self.nodes.push(None);
@@ -104,6 +104,7 @@ impl Fleet {
             is_draining: false,
             connections,
             reported,
+            last_probe,
             offers,
         });
         self.by_id.insert(id, place);

@@ -160,7 +160,7 @@ impl Fleet {
             offer.budget.deposit(now);
         }
         if let Ok(permit) = offer.breaker.take_permit(trial_until, &policy, now, rng) {
-            offer.permits.insert(ask.seat, (permit, now));
+            offer.begin(ask.seat, permit, now);
         }
     }
 

@@ -29,8 +29,10 @@ impl Fleet {
         let (node, offer) = self.offer(fit.number)?;
         let capability = node.capability(offer);
         let in_flight = self.bulkhead.in_flight(&node.card.agent_id);
-        let Reported { load, queue_depth, dependencies } = &node.reported;
-        let latency = offer.history.latency(now);
+        let Reported { load, queue_depth, dependencies, failure_rate, last_success_at } = &node.reported;
+        let (latency, attempt_timeout) = (offer.history.latency(now), offer.attempt_timeout(capability, None));
+        let quiet_for = offer.quiet_for(*last_success_at, now);
+        let still_after = score::still_after(offer.history.p99(), attempt_timeout);
         let score = score::score(&Terms {
             routing_weight: capability.routing_weight,
             similarity: fit.similarity,
@@ -38,13 +40,14 @@ impl Fleet {
             dependencies: score::dependencies(dependencies.values().copied()),
             is_overloaded: node.health.is_overloaded(),
             slow_start: node.health.slow_start_factor(&self.settings.health, now),
+            soundness: score::soundness(*failure_rate, quiet_for, still_after),
             success_rate: offer.history.success_rate(now),
             latency,
-            attempt_timeout: offer.attempt_timeout(capability, None),
+            attempt_timeout,
             penalty: offer.history.penalty(now),
         });
         // Of equals the one of higher priority is the cheaper one, by up to three to one.
-        let weight = score.weight * (0.5 + f64::from(node.card.priority) / 9.0);
+        let weight = score.weight * score.soundness * (0.5 + f64::from(node.card.priority) / 9.0);
         let cost = score::cost(latency, in_flight.max(*load), *queue_depth, weight);
         Some(Weighed { fit, score, cost })
     }

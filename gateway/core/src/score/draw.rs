@@ -53,7 +53,7 @@ pub fn draw(candidates: &[(Score, f64)], rng: &mut fastrand::Rng) -> Option<Draw
 
 /// The total as it would be without slow start.
 fn settled_total(score: &Score) -> f64 {
-    let settled = (1.0 - score.load) * score.dependencies * score.overload;
+    let settled = (1.0 - score.load) * score.dependencies * score.overload * score.soundness;
     score.total + AVAILABILITY * (settled - score.availability)
 }
 
@@ -72,6 +72,7 @@ mod tests {
             dependencies: 1.0,
             is_overloaded: false,
             slow_start,
+            soundness: 1.0,
             success_rate: 1.0,
             latency: Span::from_secs(1),
             attempt_timeout: Span::from_secs(15),

@@ -5,8 +5,10 @@ use reach_schemas::call::DependencyState;
 use reach_schemas::{Score, Span};
 
 mod draw;
+mod soundness;
 
 pub use self::draw::{BAND, Draw, cost, draw};
+pub use self::soundness::{soundness, still_after};
 
 /// What fit counts in the total.
 ///
@@ -44,6 +46,8 @@ pub struct Terms {
     pub is_overloaded: bool,
     /// 0.1 to 1 while it is new or just back.
     pub slow_start: f64,
+    /// What its own failures and work that stands still leave of it: see [`soundness`].
+    pub soundness: f64,
     /// Its success rate over 24 h, 0 to 1.
     pub success_rate: f64,
     /// The latency to reckon with now.
@@ -57,7 +61,7 @@ pub struct Terms {
 /// The score of a candidate. Every part is 0 to 1, whatever the terms.
 ///
 /// Fit is 0.6 weight and 0.4 similarity. Availability is the share of seats that are free, times dependencies, times
-/// overload, times slow start: each can spoil it alone. History is 0.7 success rate and 0.3 latency, times what the
+/// overload, times slow start, times soundness: each can spoil it alone. History is 0.7 success rate and 0.3 latency, times what the
 /// penalty leaves.
 #[must_use]
 pub fn score(terms: &Terms) -> Score {
@@ -67,7 +71,8 @@ pub fn score(terms: &Terms) -> Score {
 
     let (load, dependencies, slow_start) = (unit(terms.load), unit(terms.dependencies), unit(terms.slow_start));
     let overload = if terms.is_overloaded { OVERLOADED } else { 1.0 };
-    let availability = (1.0 - load) * dependencies * overload * slow_start;
+    let soundness = unit(terms.soundness);
+    let availability = (1.0 - load) * dependencies * overload * slow_start * soundness;
 
     let latency_ms = terms.latency.as_ms() as f64;
     let quickness = 1.0 - unit(latency_ms / terms.attempt_timeout.as_ms().max(1) as f64);
@@ -85,6 +90,7 @@ pub fn score(terms: &Terms) -> Score {
         dependencies,
         overload,
         slow_start,
+        soundness,
         history,
         success_rate,
         latency_ms,
@@ -130,6 +136,7 @@ mod tests {
         dependencies: 1.0,
         is_overloaded: false,
         slow_start: 1.0,
+        soundness: 1.0,
         success_rate: 1.0,
         latency: Span::from_secs(1),
         attempt_timeout: Span::from_secs(15),
@@ -157,6 +164,7 @@ mod tests {
         check_above(WELL, Terms { dependencies: 0.5, ..WELL });
         check_above(WELL, Terms { is_overloaded: true, ..WELL });
         check_above(WELL, Terms { slow_start: 0.1, ..WELL });
+        check_above(WELL, Terms { soundness: 0.5, ..WELL });
         check_above(WELL, Terms { success_rate: 0.9, ..WELL });
         check_above(WELL, Terms { latency: Span::from_secs(2), ..WELL });
         check_above(WELL, Terms { penalty: 0.5, ..WELL });
@@ -189,16 +197,16 @@ mod tests {
         #[test]
         fn every_part_is_from_0_to_1_whatever_the_terms(
             routing_weight: u8, is_overloaded: bool, ms: u64, timeout_ms: u64,
-            numbers in prop::array::uniform6(any_number()),
+            numbers in prop::array::uniform7(any_number()),
         ) {
-            let [similarity, load, dependencies, slow_start, success_rate, penalty] = numbers;
+            let [similarity, load, dependencies, slow_start, soundness, success_rate, penalty] = numbers;
             let it = score(&Terms {
-                routing_weight, similarity, load, dependencies, is_overloaded, slow_start, success_rate,
+                routing_weight, similarity, load, dependencies, is_overloaded, slow_start, soundness, success_rate,
                 latency: Span::from_ms(ms), attempt_timeout: Span::from_ms(timeout_ms), penalty,
             });
             let parts = [
                 it.total, it.fit, it.weight, it.similarity, it.availability, it.load, it.dependencies, it.overload,
-                it.slow_start, it.history, it.success_rate,
+                it.slow_start, it.soundness, it.history, it.success_rate,
             ];
             prop_assert!(parts.iter().all(|part| (0.0..=1.0).contains(part)), "{it:?}");
         }

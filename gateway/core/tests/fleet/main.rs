@@ -11,3 +11,4 @@ mod records;
 #[path = "../script/mod.rs"]
 mod script;
 mod walls;
+mod watched;

@@ -4,8 +4,10 @@
 //! [may=PATTERN] [needs=PARAMETER] [beat=10s] [says=WORDS] [not=WORDS] [timeout=15s]` registers one.
 //! `route TASK [to=ID] [cap=work] [say=WORDS] [in=NAMESPACE] [by=ID] [with=JSON] [tried=ID,ID] [try=1]` routes; `look`
 //! does so and takes nothing; `offer` finds who may claim; `message` and `hint` read the last refusal. What becomes of it:
-//! `end TASK well|answered|badly|neutral`, `drop TASK`, `claim TASK ID`. What agents do: `beat ID [load=0]`, `open ID`,
-//! `close ID`, `drain ID`, `leave ID`, `probe ID ok|failed`. `state ID` and `flight ID` look.
+//! `end TASK well|answered|badly|neutral [took=100ms]`, `drop TASK`, `claim TASK ID`. What agents do:
+//! `beat ID [load=0] [queue=0]`, `open ID`, `close ID`, `drain ID`, `leave ID`, `probe ID ok|failed [took=50ms] [queue=1]
+//! [failing=0.5] [succeeded=7s]`. `state ID`, `flight ID` and `last ID` look, the latter at the last probe; `sound ID` and
+//! `busy ID` read from the last decision how sound and how busy the agent was.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +15,15 @@ use fastrand::Rng;
 use reach_core::access::Caller;
 use reach_core::bulkhead::Seat;
 use reach_core::fleet::{Ask, Checked, Fleet, Settings, Unroutable};
-use reach_core::health::{HealthPolicy, ProbeOutcome};
+use reach_core::health::HealthPolicy;
+use reach_core::probe::Probed;
 use reach_core::task::ending::Ending;
 use reach_core::task::{EndedAttempt, Target};
-use reach_schemas::call::Heartbeat;
+use reach_schemas::call::{HealthReport, Heartbeat};
 use reach_schemas::error::Retry;
 use reach_schemas::{
-    AgentCard, AgentId, Capability, CapabilityName, Decision, FencingToken, Mode, RawJson, Span, TaskId, Timestamp,
+    AgentCard, AgentId, Capability, CapabilityName, Decision, FencingToken, Mode, RawJson, Score, Span, TaskId,
+    Timestamp,
 };
 use serde_json::json;
 
@@ -132,7 +136,7 @@ impl Player {
                 let beat = Heartbeat {
                     agent_id: agent(),
                     current_load: line.read_set("load").unwrap_or_default(),
-                    queue_depth: 0,
+                    queue_depth: line.read_set("queue").unwrap_or_default(),
                     dependency_status: BTreeMap::new(),
                     working_on: Vec::new(),
                 };
@@ -143,10 +147,11 @@ impl Player {
             "drain" => return self.fleet.drain(&agent(), true).to_string(),
             "leave" => return self.fleet.remove(&agent()).is_some().to_string(),
             "probe" => {
-                let passed = ProbeOutcome::Passed { took: Span::from_ms(50) };
-                let outcome = if line.word(1) == "ok" { passed } else { ProbeOutcome::Failed };
-                let _ = self.fleet.probed(&agent(), outcome, now);
+                let _ = self.fleet.probed(&agent(), &probed(line), now);
             }
+            "last" => return self.last_probe(&agent()),
+            "sound" => return self.of_score(&agent(), |score| score.soundness),
+            "busy" => return self.of_score(&agent(), |score| score.load),
             "state" => return self.state(&agent(), now),
             "flight" => return self.fleet.in_flight(&agent()).to_string(),
             other => panic!("no such line: {other}"),
@@ -169,6 +174,22 @@ impl Player {
         let view = node.view(self.fleet.in_flight(agent), now);
         let breakers = view.breakers.iter().map(|(capability, state)| format!(", {capability} {state}"));
         format!("{:?}{}", view.state, breakers.collect::<String>()).to_lowercase()
+    }
+
+    fn last_probe(&self, agent: &AgentId) -> String {
+        let Some(last) = self.fleet.node(agent).and_then(|node| node.last_probe.clone()) else {
+            return "none".to_owned();
+        };
+        let depth = last.said.and_then(|said| said.queue_depth).map(|depth| format!(" queue {depth}"));
+        let why = last.why.map(|why| format!(" {why}"));
+        let told = [depth, why].into_iter().flatten().collect::<String>();
+        format!("after {}{told}, {} failed, {} slow", last.at.since(begin()), last.failed_in_row, last.slow_in_row)
+    }
+
+    fn of_score(&self, agent: &AgentId, term: impl Fn(&Score) -> f64) -> String {
+        let candidates = self.decision.iter().flat_map(|decision| &decision.candidates);
+        let score = candidates.filter(|one| &one.agent_id == agent).find_map(|one| one.score.as_ref());
+        score.map_or_else(|| "not scored".to_owned(), |score| term(score).to_string())
     }
 
     fn route(&mut self, line: &Line<'_>, now: Timestamp) -> String {
@@ -258,6 +279,17 @@ impl Player {
             None => String::new(),
         }
     }
+}
+
+fn probed(line: &Line<'_>) -> Probed {
+    let report = HealthReport {
+        queue_depth: line.read_set("queue"),
+        failure_rate_10m: line.read_set("failing"),
+        last_success_at: line.read_set("succeeded").map(|at: Span| begin() + at),
+        last_task_ms: None,
+    };
+    let answer = if line.word(1) == "ok" { Ok(report) } else { Err("no answer".to_owned()) };
+    Probed { took: line.read_set("took").unwrap_or(Span::from_ms(50)), answer }
 }
 
 fn seat(line: &Line<'_>) -> Seat {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use reach_core::fleet::{Checked, Fleet};
-use reach_core::health::{HealthChange, ProbeOutcome};
+use reach_core::health::HealthChange;
+use reach_core::probe::Probed;
 use reach_core::task::Event;
 use reach_core::task::event::Trace;
-use reach_schemas::call::Heartbeat;
+use reach_schemas::call::{HealthReport, Heartbeat};
 use reach_schemas::{ErrorCode, FencingToken, Protocol, Span, TaskId};
 
 use crate::coverage::Covered;
@@ -133,9 +134,9 @@ impl World {
                 continue;
             }
             let is_lost = self.mishap(self.weather.lost * 3.0);
-            let outcome =
-                if is_up && !is_lost { ProbeOutcome::Passed { took: Span::from_ms(20) } } else { ProbeOutcome::Failed };
-            let change = self.gateways[gateway].fleet.probed(&id, outcome, now);
+            let answer = if is_up && !is_lost { Ok(HealthReport::default()) } else { Err("no answer".to_owned()) };
+            let probed = Probed { took: Span::from_ms(20), answer };
+            let change = self.gateways[gateway].fleet.probed(&id, &probed, now);
             if change == Some(HealthChange::Ejected) {
                 self.cover(Covered::AgentEjected);
             }

@@ -7,11 +7,12 @@ use bytes::Bytes;
 use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use reach_core::task::event::Trace;
+use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Span, Timestamp};
 use serde_json::Value;
 
 use super::client::{Answered, BODY_MAX, Body, Silence};
-use crate::adapter::{Delivered, HealthReport, excerpt, not_started};
+use crate::adapter::{Delivered, excerpt, not_started};
 
 /// How large a refusal's body may be to be read for its members.
 const PROBLEM_MAX: usize = 64 * 1024;

@@ -18,11 +18,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
-use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, Span, TaskId, Traceparent};
+use reach_schemas::call::HealthReport;
+use reach_schemas::{
+    AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, Span, TaskId, Traceparent,
+};
 use tokio::time::Instant;
 
 use self::client::Client;
-use crate::adapter::{Adapter, Answer, Delivered, HealthReport, not_started};
+use crate::adapter::{Adapter, Answer, Delivered, not_started};
 use crate::clock::Clock;
 
 /// How long the agent has to answer that it heard of a cancellation.
@@ -103,9 +106,9 @@ impl Adapter for HttpAdapter {
         &'a self,
         endpoint: &'a Endpoint,
         _: &'a AgentId,
-        timeout: Span,
+        policy: &'a ProbePolicy,
     ) -> Answer<'a, Result<HealthReport, String>> {
-        Box::pin(self.ask_health(endpoint, timeout))
+        Box::pin(self.ask_health(endpoint, policy.timeout))
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use reach_schemas::Delivery;
+use reach_schemas::{AgentId, Delivery};
 use tokio::process::Command;
 
 /// What a command sees of the gateway's own environment. The rest may hold secrets.
@@ -22,25 +22,38 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Takes a command line apart as a shell would: at white space, but for quotes and backslashes.
-    pub(super) fn parse(address: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("the endpoint's command line {what}; correct it in the configuration");
-        let mut words = shlex::split(address).ok_or_else(|| wrong("has a quote that is not closed"))?.into_iter();
+    /// Takes a command line apart as a shell would: at white space, but for quotes and backslashes. `whose` is for the
+    /// complaint.
+    pub(super) fn parse(whose: &str, line: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("the {whose}'s command line {what}; correct it in the configuration");
+        let mut words = shlex::split(line).ok_or_else(|| wrong("has a quote that is not closed"))?.into_iter();
         let program = words.next().filter(|word| !word.is_empty()).ok_or_else(|| wrong("is empty"))?;
         Ok(Self { program, arguments: words.collect() })
     }
 
     /// The command for one delivery, not started.
-    pub(super) fn command(&self, directory: Option<&Path>, delivery: &Delivery) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_clear().env("PATH", PATH);
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+    pub(super) fn for_delivery(&self, directory: Option<&Path>, delivery: &Delivery) -> Command {
+        let mut command = self.command(directory);
         command.env("AGENT_REACH_TASK_ID", delivery.task_id.to_string());
         command.env("AGENT_REACH_TOKEN", delivery.token.0.to_string());
         command.env("AGENT_REACH_IDEMPOTENCY_KEY", &delivery.idempotency_key);
         command.env("AGENT_REACH_CAPABILITY", delivery.capability.as_str());
         command.env("AGENT_REACH_DEADLINE", delivery.attempt_until.to_string());
         command.envs(delivery.traceparent.iter().map(|parent| ("TRACEPARENT", parent.as_str())));
+        command
+    }
+
+    /// The command for one probe, not started.
+    pub(super) fn for_probe(&self, directory: Option<&Path>, agent: &AgentId) -> Command {
+        let mut command = self.command(directory);
+        command.env("AGENT_REACH_AGENT_ID", agent.as_str());
+        command
+    }
+
+    fn command(&self, directory: Option<&Path>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear().env("PATH", PATH);
+        command.envs(INHERITED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = directory {
             command.current_dir(directory);
@@ -85,10 +98,10 @@ mod tests {
 
     #[test]
     fn quotes_group_words_and_nothing_is_expanded() {
-        let line = Line::parse(r#"python3 'my script.py' --name "a b" $HOME *.txt; rm"#).unwrap();
+        let line = Line::parse("endpoint", r#"python3 'my script.py' --name "a b" $HOME *.txt; rm"#).unwrap();
         assert_eq!(line.program, "python3");
         assert_eq!(line.arguments, ["my script.py", "--name", "a b", "$HOME", "*.txt;", "rm"]);
-        assert!(Line::parse("say 'hello").unwrap_err().contains("not closed"));
-        assert!(Line::parse(" ").unwrap_err().contains("is empty"));
+        assert!(Line::parse("endpoint", "say 'hello").unwrap_err().contains("not closed"));
+        assert!(Line::parse("probe", " ").unwrap_err().contains("is empty"));
     }
 }

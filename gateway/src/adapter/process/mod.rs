@@ -9,6 +9,9 @@
 //!   `TRACEPARENT` if the caller sent one.
 //! - Exit codes: 64 to 66, failed for good; 75, failed, try again; any other, failed: tried again if the effect allows
 //!   it, else unknown. Killed by a signal: unknown.
+//! - A probe starts the card's `probe.command`, in the same way but for the input, which is empty, and the task's part
+//!   of the environment, in whose place `AGENT_REACH_AGENT_ID` stands: exit code 0 is well, and standard output may be
+//!   the health report. Without one, the agent's own program must be there and executable, and nothing is run.
 //! - The command is ended with everything that it started when its time is over, when it is called off, when its
 //!   delivery is given up, and when it leaves children behind.
 
@@ -23,14 +26,15 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reach_core::task::event::Trace;
-use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, Span, TaskId};
+use reach_schemas::call::HealthReport;
+use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, Span, TaskId};
 use tokio::sync::oneshot;
 use tokio::time::sleep_until;
 
 use self::command::Line;
 use self::group::Group;
 use self::talk::{Said, talk};
-use crate::adapter::{Adapter, Answer, Delivered, HealthReport, not_started};
+use crate::adapter::{Adapter, Answer, Delivered, not_started};
 use crate::clock::Clock;
 
 type Attempt = (TaskId, FencingToken);
@@ -74,11 +78,11 @@ impl ProcessAdapter {
 
     async fn run(&self, endpoint: &Endpoint, delivery: Delivery) -> Delivered {
         let unreachable = |why: String| not_started(Failure::new(ErrorCode::Unreachable, why));
-        let line = match Line::parse(&endpoint.address) {
+        let line = match Line::parse("endpoint", &endpoint.address) {
             Ok(line) => line,
             Err(why) => return unreachable(why),
         };
-        let mut group = match Group::start(&mut line.command(self.directory.as_deref(), &delivery)) {
+        let mut group = match Group::start(&mut line.for_delivery(self.directory.as_deref(), &delivery)) {
             Ok(group) => group,
             Err(error) => return unreachable(self.why_not_started(&line, &error)),
         };
@@ -89,7 +93,7 @@ impl ProcessAdapter {
         let (_place, called_off) = self.enter((delivery.task_id, delivery.token));
         let mut input = delivery.params.as_ref().map_or("{}", |params| params.get()).to_owned();
         input.push('\n');
-        let mut said = Said::new(delivery.agent_id, delivery.task_id);
+        let mut said = Said::new(delivery.agent_id, Some(delivery.task_id));
         let unknown =
             |code, message: &str| Delivered::Failed { failure: Failure::new(code, message), trace: Trace::Unknown };
         let ended = tokio::select! {
@@ -102,6 +106,19 @@ impl ProcessAdapter {
         match ended {
             Ok(ended) => verdict::delivered(&ended, &said, delivery.effect),
             Err(error) => unknown(ErrorCode::AgentLost, &format!("the command cannot be waited for: {error}")),
+        }
+    }
+
+    /// Runs a check until it ends or its time is over; then it is ended with everything that it started.
+    async fn check(&self, line: &str, agent: &AgentId, timeout: Span) -> Result<HealthReport, String> {
+        let line = Line::parse("probe", line)?;
+        let mut group = Group::start(&mut line.for_probe(self.directory.as_deref(), agent))
+            .map_err(|error| self.why_not_started(&line, &error))?;
+        let mut said = Said::new(agent.clone(), None);
+        match tokio::time::timeout(timeout.into(), talk(&mut group, b"", &mut said)).await {
+            Ok(Ok(ended)) => verdict::health(&ended, &said),
+            Ok(Err(error)) => Err(format!("the probe's command cannot be waited for: {error}")),
+            Err(_) => Err("the probe's command took longer than the time of the probe and was ended".to_owned()),
         }
     }
 
@@ -131,15 +148,20 @@ impl Adapter for ProcessAdapter {
         })
     }
 
-    /// Nothing is run: the program must be there and executable.
     fn probe<'a>(
         &'a self,
         endpoint: &'a Endpoint,
-        _: &'a AgentId,
-        _: Span,
+        agent: &'a AgentId,
+        policy: &'a ProbePolicy,
     ) -> Answer<'a, Result<HealthReport, String>> {
         Box::pin(async move {
-            Line::parse(&endpoint.address)?.find(self.directory.as_deref()).map(|()| HealthReport::default())
+            match &policy.command {
+                Some(line) => self.check(line, agent, policy.timeout).await,
+                None => {
+                    let line = Line::parse("endpoint", &endpoint.address)?;
+                    line.find(self.directory.as_deref()).map(|()| HealthReport::default())
+                }
+            }
         })
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Said {
 
 impl Said {
     /// Nothing yet. The names are for the log.
-    pub(super) fn new(agent: AgentId, task: TaskId) -> Self {
+    pub(super) fn new(agent: AgentId, task: Option<TaskId>) -> Self {
         let complaints = Complaints { agent, task, line: Vec::new(), lines: 0, tail: Vec::new() };
         Self { printed: Vec::with_capacity(8192), complaints }
     }
@@ -90,7 +90,8 @@ async fn collect(stdout: Option<impl AsyncRead + Unpin>, printed: &mut Vec<u8>) 
 /// Standard error, on its way into the log.
 struct Complaints {
     agent: AgentId,
-    task: TaskId,
+    /// None: it is a probe.
+    task: Option<TaskId>,
     line: Vec<u8>,
     lines: usize,
     tail: Vec<u8>,
@@ -127,7 +128,7 @@ impl Complaints {
         let line = line.trim_end();
         if !line.is_empty() && self.lines <= LINES_MAX {
             let line = if self.lines < LINES_MAX { line } else { "(the rest of its standard error is left out)" };
-            tracing::info!(target: "agent", agent = %self.agent, task = %self.task, "{line}");
+            tracing::info!(target: "agent", agent = %self.agent, task = self.task.map(tracing::field::display), "{line}");
             self.lines += 1;
         }
         self.line.clear();
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn complaints_are_kept_by_line_and_bounded() {
-        let mut said = Said::new("a@n".parse().unwrap(), TaskId::from_parts(1, 1));
+        let mut said = Said::new("a@n".parse().unwrap(), Some(TaskId::from_parts(1, 1)));
         said.complaints.take(b"first\nsec");
         assert_eq!(said.complaints.line, b"sec");
         for _ in 0..10_000 {

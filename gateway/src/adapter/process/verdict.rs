@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use reach_core::task::event::Trace;
+use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, Failure, RawJson};
 
 use super::talk::{Ended, RESULT_MAX, Said};
@@ -28,6 +29,15 @@ pub(super) fn delivered(ended: &Ended, said: &Said, effect: Effect) -> Delivered
     }
 }
 
+/// What came of a probe whose command ended by itself: exit code 0 is well, with a report on standard output or without.
+pub(super) fn health(ended: &Ended, said: &Said) -> Result<HealthReport, String> {
+    match ended {
+        Ended::Exited(status) if status.success() => Ok(serde_json::from_slice(&said.printed).unwrap_or_default()),
+        Ended::Exited(status) => Err(told("the probe's command", *status, &said.tail())),
+        Ended::Flooded => Err(format!("the probe's command printed more than {RESULT_MAX} bytes and was ended")),
+    }
+}
+
 fn result(printed: &[u8]) -> Delivered {
     match serde_json::from_slice::<RawJson>(printed) {
         Ok(result) => Delivered::Done(result),
@@ -47,10 +57,14 @@ fn failed(status: ExitStatus, tail: &str, effect: Effect) -> Delivered {
         Some(_) if effect.is_repeatable() => (ErrorCode::AgentFailed, Trace::FailedRetryable),
         Some(_) => (ErrorCode::AgentFailed, Trace::Unknown),
     };
+    Delivered::Failed { failure: Failure::new(code, told("the command", status, tail)), trace }
+}
+
+/// How a command ended, and the last that it said.
+fn told(what: &str, status: ExitStatus, tail: &str) -> String {
     let how = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("the command failed with exit code {code}"),
-        (None, signal) => format!("the command was killed by signal {}", signal.unwrap_or_default()),
+        (Some(code), _) => format!("{what} failed with exit code {code}"),
+        (None, signal) => format!("{what} was killed by signal {}", signal.unwrap_or_default()),
     };
-    let message = if tail.is_empty() { how } else { format!("{how}: {tail}") };
-    Delivered::Failed { failure: Failure::new(code, message), trace }
+    if tail.is_empty() { how } else { format!("{how}: {tail}") }
 }

@@ -1,13 +1,15 @@
 //! Agents: the table, and one of them whole.
 
-use agent_reach_sdk::schemas::call::{AgentState, AgentView, Registered};
+use agent_reach_sdk::schemas::call::{AgentState, AgentView, LastProbe, Registered};
 use agent_reach_sdk::schemas::{Endpoint, Protocol};
 
-use super::text::{count, lasting, shorten, when};
+use super::text::{clean, count, lasting, share, shorten, when};
 use super::{Grid, Look, Shape, Tone, sheet};
 
 /// How many characters of the capabilities' names a table shows.
 const NAMES_MAX: usize = 60;
+/// How many characters of the reason of a failed probe are shown.
+const WHY_MAX: usize = 200;
 
 /// The table of agents; `limit` is how many were asked for.
 pub(crate) fn table(agents: &[AgentView], limit: u32, look: &Look) -> String {
@@ -99,6 +101,7 @@ pub(crate) fn sheet_of(agent: &AgentView, look: &Look) -> String {
         ("team", Tone::Plain, card.owner_team.clone().unwrap_or_default()),
         ("version", Tone::Plain, format!("{} (generation {})", card.version, agent.generation)),
         ("seen", Tone::Plain, seen(agent, look)),
+        ("probe", probe_tone(agent), agent.probe.as_ref().map_or_else(String::new, |last| probe(last, look))),
         ("tasks", Tone::Plain, tasks(agent)),
         ("reached by", Tone::Plain, endpoints(agent)),
         ("called by", Tone::Plain, access(&card.access.callable_by)),
@@ -115,6 +118,40 @@ pub(crate) fn sheet_of(agent: &AgentView, look: &Look) -> String {
 fn seen(agent: &AgentView, look: &Look) -> String {
     let (seen, registered) = (when(agent.seen_at, look.now), when(agent.registered_at, look.now));
     format!("{seen}, a heartbeat each {}; registered {registered}", lasting(agent.card.heartbeat_interval))
+}
+
+fn probe_tone(agent: &AgentView) -> Tone {
+    match &agent.probe {
+        Some(LastProbe { why: Some(_), .. }) => Tone::Bad,
+        Some(last) if last.slow_in_row > 0 => Tone::Warn,
+        Some(_) | None => Tone::Plain,
+    }
+}
+
+/// When the last probe was, how it ended, and what it said.
+fn probe(last: &LastProbe, look: &Look) -> String {
+    let took = lasting(last.took);
+    let mut lines = vec![match &last.why {
+        Some(why) => {
+            let failed = format!("failed {} after {took}: {}", when(last.at, look.now), shorten(&clean(why), WHY_MAX));
+            if last.failed_in_row > 1 { format!("{failed}\n{} in a row", last.failed_in_row) } else { failed }
+        }
+        None => format!("passed {} in {took}", when(last.at, look.now)),
+    }];
+    if last.slow_in_row > 0 {
+        lines.push(format!("{} slow, with none quick between", last.slow_in_row));
+    }
+    if let Some(said) = &last.said {
+        let words = [
+            said.queue_depth.map(|depth| format!("{depth} waiting")),
+            said.failure_rate_10m.map(|rate| format!("{} of the last 10 min failed", share(rate))),
+            said.last_success_at.map(|at| format!("last success {}", when(at, look.now))),
+            said.last_task_ms.map(|ms| format!("last task {}", lasting(agent_reach_sdk::Span::from_ms(ms)))),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        lines.extend((!words.is_empty()).then(|| format!("it says: {}", words.join(", "))));
+    }
+    lines.join("\n")
 }
 
 fn tasks(agent: &AgentView) -> String {

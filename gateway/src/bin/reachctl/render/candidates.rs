@@ -7,7 +7,7 @@ use super::text::{lasting, share};
 use super::{Grid, Look, Shape, Tone};
 
 /// From this width on, each term has a column of its own.
-const WIDE: u16 = 108;
+const WIDE: u16 = 114;
 
 /// The table of scores. Nothing, if nobody was scored.
 pub(crate) fn scores(decision: &Decision, look: &Look) -> String {
@@ -35,8 +35,10 @@ pub(super) fn latency(score: &Score) -> String {
 
 fn wide(scored: &[(&Candidate, &Score)], look: &Look) -> String {
     let mut columns = vec![("CANDIDATE", Shape::Text), ("VERDICT", Shape::Fixed)];
-    let terms =
-        ["TOTAL", "FIT", "weight", "words", "AVAIL", "load", "needs", "over", "slow", "HIST", "success", "latency"];
+    let terms = [
+        "TOTAL", "FIT", "weight", "words", "AVAIL", "load", "needs", "over", "slow", "sound", "HIST", "success",
+        "latency",
+    ];
     columns.extend(terms.map(|term| (term, Shape::Number)));
     let mut grid = Grid::new(&columns).gap(1);
     for (candidate, score) in scored {
@@ -51,6 +53,7 @@ fn wide(scored: &[(&Candidate, &Score)], look: &Look) -> String {
             score.dependencies,
             score.overload,
             score.slow_start,
+            score.soundness,
             score.history,
             score.success_rate,
         ];
@@ -78,10 +81,13 @@ fn narrow(scored: &[(&Candidate, &Score)], look: &Look) -> String {
             std::iter::once(share(part)).chain(lines).collect::<String>()
         };
         let fit = [("weight", share(score.weight)), ("words ", share(score.similarity))];
-        let available = [
+        let mut available = vec![
             ("load ", format!("{}, over {}", share(score.load), share(score.overload))),
             ("needs", format!("{}, slow {}", share(score.dependencies), share(score.slow_start))),
         ];
+        if score.soundness < 1.0 {
+            available.push(("sound", share(score.soundness)));
+        }
         let history = [("success", share(score.success_rate)), ("latency", latency(score))];
         grid.row(
             tone,

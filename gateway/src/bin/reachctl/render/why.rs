@@ -80,6 +80,7 @@ fn availability(own: &Score, winner: &Score) -> Option<String> {
         ("needs", winner.dependencies - own.dependencies, share(own.dependencies), share(winner.dependencies)),
         ("overload", winner.overload - own.overload, share(own.overload), share(winner.overload)),
         ("slow start", winner.slow_start - own.slow_start, share(own.slow_start), share(winner.slow_start)),
+        ("soundness", winner.soundness - own.soundness, share(own.soundness), share(winner.soundness)),
     ])
 }
 
