@@ -13,7 +13,7 @@ use std::sync::Arc;
 use reach_core::task::event::Trace;
 use reach_schemas::call::HealthReport;
 use reach_schemas::{
-    AgentId, Delivery, Endpoint, Failure, FencingToken, ProbePolicy, Protocol, RawJson, TaskId,
+    AgentId, Delivery, Effect, Endpoint, Failure, FencingToken, ProbePolicy, Protocol, RawJson, TaskId,
 };
 
 /// A future that an adapter returns.
@@ -68,6 +68,12 @@ pub type Adapters = BTreeMap<Protocol, Arc<dyn Adapter>>;
 #[must_use]
 pub fn not_started(failure: Failure) -> Delivered {
     Delivered::Failed { failure, trace: Trace::NotStarted }
+}
+
+/// What a result that cannot be read leaves of the work: of a `read` another try may come to something; a `write` has
+/// said that it is done.
+const fn unreadable(effect: Effect) -> Trace {
+    if effect.is_repeatable() { Trace::FailedRetryable } else { Trace::FailedForGood }
 }
 
 /// How much of what an agent says of its failure is passed on, in bytes.

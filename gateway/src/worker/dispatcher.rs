@@ -7,7 +7,7 @@ use reach_core::access::Caller;
 use reach_core::bulkhead::Seat;
 use reach_core::fleet::Unroutable;
 use reach_core::task::{Event, Phase, Task};
-use reach_schemas::{FencingToken, Span, TaskId, Timestamp};
+use reach_schemas::{Failure, FencingToken, Span, TaskId, Timestamp};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +51,12 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
             });
         }
     }
+}
+
+/// Whether nobody can take the task before its deadline, by what is known now, and something stands in for the work.
+fn is_hopeless(task: &Task, refusal: &Failure, now: Timestamp) -> bool {
+    let opens_in = refusal.retry_after.unwrap_or(Span::ZERO);
+    now + opens_in >= task.state.deadline_at && task.has_fallback()
 }
 
 impl Gateway {
@@ -114,6 +120,9 @@ impl Gateway {
                     let mut rng = self.rng();
                     self.fleet().abandon(seat, &agent, &capability, now, &mut rng);
                 }
+            }
+            Err(Unroutable::NotNow { failure, decision, .. }) if is_hopeless(task, &failure, now) => {
+                self.step_or_look_again(task, Event::GiveUp { failure, decision }).await;
             }
             Err(Unroutable::NotNow { until, waiting_for, decision, .. }) => {
                 let until = until.max(now + self.patience(task, now));

@@ -54,6 +54,7 @@ impl Script {
             "/broken" => json(500, r#"{"error":{"message":"a bug"}}"#),
             "/unbegun" => json(502, r#"{"error":"no worker","started":false}"#),
             "/moved" => (StatusCode::TEMPORARY_REDIRECT, [("location", "/echo")], "").into_response(),
+            "/see-other" => (StatusCode::SEE_OTHER, [("location", "/done")], "").into_response(),
             "/silent" => std::future::pending().await,
             "/healthz" => json(200, r#"{"queue_depth":4,"more":true}"#),
             other => panic!("no script for {other}"),
@@ -202,7 +203,8 @@ async fn the_status_alone_decides_what_a_success_is() {
 async fn a_refusal_is_told_with_its_reason_and_what_it_means_for_the_work() {
     use ErrorCode::{AgentFailed, AgentRefused, InvalidResult, Overloaded};
     let table = [
-        ("/words", Effect::Read, InvalidResult, Trace::FailedForGood, "is not JSON"),
+        ("/words", Effect::Read, InvalidResult, Trace::FailedRetryable, "is not JSON"),
+        ("/words", Effect::Write, InvalidResult, Trace::FailedForGood, "is not JSON"),
         ("/huge", Effect::Read, InvalidResult, Trace::FailedForGood, "larger than 8388608 bytes"),
         ("/busy", Effect::Write, Overloaded, Trace::NotStarted, "429 Too Many Requests: later"),
         ("/draining", Effect::Write, Overloaded, Trace::NotStarted, "503"),
@@ -214,7 +216,9 @@ async fn a_refusal_is_told_with_its_reason_and_what_it_means_for_the_work() {
         ("/broken", Effect::IdempotentWrite, AgentFailed, Trace::FailedRetryable, "a bug"),
         ("/broken", Effect::Write, AgentFailed, Trace::Unknown, "a bug"),
         ("/unbegun", Effect::Write, AgentFailed, Trace::NotStarted, "no worker"),
-        ("/moved", Effect::Write, AgentFailed, Trace::FailedForGood, "redirects are not followed"),
+        ("/moved", Effect::Write, AgentFailed, Trace::NotStarted, "redirects are not followed"),
+        ("/see-other", Effect::Write, AgentFailed, Trace::Unknown, "redirects are not followed"),
+        ("/see-other", Effect::Read, AgentFailed, Trace::FailedRetryable, "303 See Other to \"/done\""),
     ];
     for (path, effect, code, trace, words) in table {
         let (failure, known) = failed(ask(path, effect).await);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use reach_schemas::call::{Heartbeat, LastProbe};
-use reach_schemas::{AgentId, CapabilityName, Protocol, Timestamp};
+use reach_schemas::{AgentId, CapabilityName, Protocol, Span, Timestamp};
 
 use super::Fleet;
 use super::node::{Node, Offer};
@@ -16,6 +16,8 @@ use crate::probe::Probed;
 use crate::schema;
 use crate::task::{Attempt, EndedAttempt, Task, ending::Ending};
 
+/// The longest for which an agent is left alone because it asked for it.
+const HELD_OFF_MAX: Span = Span::from_mins(5);
 /// How deeply a result may be nested: as deeply as a request.
 pub const RESULT_DEPTH_MAX: usize = 128;
 
@@ -83,12 +85,15 @@ impl Fleet {
     pub fn ended(&mut self, seat: Seat, ended: &EndedAttempt, now: Timestamp, rng: &mut Rng) -> Option<Change> {
         self.bulkhead.give_back(seat);
         let offer = self.node_mut(&ended.agent_id)?.offer_mut(&ended.capability)?;
+        if let Some(span) = ended.retry_after {
+            offer.held_off_until = offer.held_off_until.max(now + span.min(HELD_OFF_MAX));
+        }
         match ended.ending {
             Ending::Succeeded | Ending::Answered => {
                 offer.moved(now);
                 offer.history.record_success(ended.took, now);
             }
-            Ending::Failed => offer.history.record_failure(None, now),
+            Ending::Failed => offer.history.record_failure(ended.retry_after, now),
             Ending::Neutral => {}
         }
         let (permit, _) = offer.permits.remove(&seat)?;

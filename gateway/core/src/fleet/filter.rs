@@ -101,6 +101,7 @@ impl Fleet {
             lacks.push(lack(Reason::BreakerOpen, format!("its circuit breaker is open until {until}"), Some(until)));
         }
         if mode == Mode::Direct {
+            lacks.extend(held_off(offer, now));
             lacks.extend(self.seat_lack(node, offer));
         }
         if ask.tried.contains(&&node.card.agent_id) {
@@ -133,6 +134,11 @@ pub(super) fn is_visible(caller: &Caller, namespace: Option<&Namespace>, node: &
 /// Whether the agent is reached by leaving work for it to pull.
 pub(super) fn pulls(node: &Node) -> bool {
     node.endpoint().is_some_and(|endpoint| endpoint.protocol == Protocol::Queue)
+}
+
+fn held_off(offer: &Offer, now: Timestamp) -> Option<Lack> {
+    let until = offer.held_off_until;
+    (now < until).then(|| lack(Reason::Full, format!("it asked to be sent nothing more until {until}"), Some(until)))
 }
 
 fn presence(node: &Node, now: Timestamp) -> Option<Lack> {

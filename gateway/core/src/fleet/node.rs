@@ -72,6 +72,8 @@ pub struct Offer {
     pub(super) permits: BTreeMap<Seat, (Permit, Timestamp)>,
     /// Since when nothing of what it works on has succeeded; of no account while no permit is out.
     quiet_since: Timestamp,
+    /// Until when it asked to be left alone.
+    pub(super) held_off_until: Timestamp,
 }
 
 impl Node {
@@ -166,6 +168,7 @@ impl Offer {
             budget: Budget::default(),
             permits: BTreeMap::new(),
             quiet_since: Timestamp::from_ms(0),
+            held_off_until: Timestamp::from_ms(0),
         }
     }
 
@@ -195,5 +198,6 @@ impl Offer {
         self.budget = old.budget;
         self.permits = old.permits;
         self.quiet_since = old.quiet_since;
+        self.held_off_until = old.held_off_until;
     }
 }

@@ -3,6 +3,7 @@
 use fastrand::Rng;
 use reach_schemas::{CapabilityName, ErrorCode, Failure, FallbackStep, Protocol, RawJson, Span};
 
+use super::State;
 use super::event::Trace;
 use super::phase::Phase;
 use super::step::{EndedAttempt, Next, Refusal};
@@ -33,11 +34,9 @@ fn doubled(n: u32, rng: &mut Rng) -> Span {
     Span::from_ms(base / 2 + rng.u64(0..=base / 2))
 }
 
-/// The wait before a retry: none before the first retry of what did not begin.
-fn backoff(retries: u32, trace: Trace, hint: Option<Span>, rng: &mut Rng) -> Span {
-    if let Some(hint) = hint {
-        return hint;
-    }
+/// The wait before a retry: none before the first retry of what did not begin. For how long an agent asks to be left
+/// alone is no wait of the task's: the router keeps away from that agent, and another may take it.
+fn backoff(retries: u32, trace: Trace, rng: &mut Rng) -> Span {
     if retries <= 1 && trace == Trace::NotStarted {
         return Span::ZERO;
     }
@@ -48,6 +47,7 @@ pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<F
     let now = next.now;
     let Some(attempt) = next.state.attempts.last_mut() else { return };
     attempt.ended_at = Some(now);
+    let retry_after = failure.as_ref().and_then(|failure| failure.retry_after);
     attempt.failure = failure;
     next.effects.ended = Some(EndedAttempt {
         agent_id: attempt.agent_id.clone(),
@@ -55,6 +55,7 @@ pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<F
         token: attempt.token,
         ending,
         took: now.since(attempt.started_at),
+        retry_after,
     });
 }
 
@@ -68,7 +69,7 @@ pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &
     };
     end_attempt(next, ending, Some(failure.clone()));
     if trace == Trace::NotStarted && failure.code == ErrorCode::Overloaded {
-        let after = failure.retry_after.unwrap_or_else(|| pause(next, rng));
+        let after = pause(next, rng);
         if next.now + after < next.state.deadline_at {
             return give_back(next, after);
         }
@@ -172,7 +173,7 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
     }
     let is_lateral = plan.lateral.unwrap_or(true) && !is_unknown;
     let tries_left = next.state.tries_used < next.task.birth.tries();
-    let after = backoff(next.state.tries_used, trace, failure.retry_after, rng);
+    let after = backoff(next.state.tries_used, trace, rng);
     let is_in_time = next.now + after < next.state.deadline_at;
     if is_lateral && tries_left && is_in_time {
         return Onward::Retry { after };
@@ -219,20 +220,31 @@ fn again(next: &mut Next<'_>, after: Span) {
     next.effects.changed = true;
 }
 
-/// Takes the next step down the fallback chain, if there is one. A step that would send a write again that may have
-/// happened is passed over.
+impl State {
+    /// What is asked for, by name.
+    fn asked(&self) -> Option<CapabilityName> {
+        let last = || self.attempts.last().map(|attempt| attempt.capability.clone());
+        self.target.capability.clone().or_else(last)
+    }
+
+    /// The next step down the fallback chain, and its place in it. A step that would send a write again that may have
+    /// happened is passed over.
+    pub(crate) fn next_fallback(&self) -> Option<(usize, &FallbackStep)> {
+        let asked = self.asked();
+        let repeats = |step: &FallbackStep| match step {
+            FallbackStep::Capability(name) => self.unsure.contains(name),
+            FallbackStep::Agent(_) => asked.as_ref().is_some_and(|name| self.unsure.contains(name)),
+            FallbackStep::Static(_) | FallbackStep::Instruction(_) => false,
+        };
+        let chain = &self.plan.as_ref()?.fallback;
+        chain.iter().enumerate().skip(self.fallbacks_taken).find(|(_, step)| !repeats(step))
+    }
+}
+
+/// Takes the next step down the fallback chain, if there is one.
 fn fall_back(next: &mut Next<'_>) -> bool {
-    let last = || next.state.attempts.last().map(|attempt| attempt.capability.clone());
-    let asked = next.state.target.capability.clone().or_else(last);
-    let unsure = &next.state.unsure;
-    let repeats = |step: &FallbackStep| match step {
-        FallbackStep::Capability(name) => unsure.contains(name),
-        FallbackStep::Agent(_) => asked.as_ref().is_some_and(|name| unsure.contains(name)),
-        FallbackStep::Static(_) | FallbackStep::Instruction(_) => false,
-    };
-    let Some(plan) = &next.state.plan else { return false };
-    let mut left = plan.fallback.iter().enumerate().skip(next.state.fallbacks_taken);
-    let Some((at, step)) = left.find(|(_, step)| !repeats(step)) else { return false };
+    let asked = next.state.asked();
+    let Some((at, step)) = next.state.next_fallback() else { return false };
     let step = step.clone();
     next.state.fallbacks_taken = at + 1;
     if next.state.fallback_from.is_none() {

@@ -218,6 +218,12 @@ impl Task {
         self.state.live_attempt()
     }
 
+    /// Whether something stands in for the work if nobody does it: a step of its fallback chain is left.
+    #[must_use]
+    pub fn has_fallback(&self) -> bool {
+        self.state.next_fallback().is_some()
+    }
+
     /// When somebody must look at it again. None: it is final.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {

@@ -52,6 +52,8 @@ pub struct EndedAttempt {
     pub ending: Ending,
     /// How long it took.
     pub took: Span,
+    /// For how long the agent asked to be left alone.
+    pub retry_after: Option<Span>,
 }
 
 /// Why an event changes nothing.

@@ -4,7 +4,7 @@
 //! [may=PATTERN] [needs=PARAMETER] [beat=10s] [says=WORDS] [not=WORDS] [timeout=15s]` registers one.
 //! `route TASK [to=ID] [cap=work] [say=WORDS] [in=NAMESPACE] [by=ID] [with=JSON] [tried=ID,ID] [try=1]` routes; `look`
 //! does so and takes nothing; `offer` finds who may claim; `message` and `hint` read the last refusal. What becomes of it:
-//! `end TASK well|answered|badly|neutral [took=100ms]`, `drop TASK`, `claim TASK ID`. What agents do:
+//! `end TASK well|answered|badly|neutral [took=100ms] [after=7s]`, `drop TASK`, `claim TASK ID`. What agents do:
 //! `beat ID [load=0] [queue=0]`, `open ID`, `close ID`, `drain ID`, `leave ID`, `probe ID ok|failed [took=50ms] [queue=1]
 //! [failing=0.5] [succeeded=7s]`. `state ID`, `flight ID` and `last ID` look, the latter at the last probe; `sound ID` and
 //! `busy ID` read from the last decision how sound and how busy the agent was.
@@ -272,7 +272,8 @@ impl Player {
             _ => Ending::Neutral,
         };
         let took = line.read_set("took").unwrap_or(Span::from_ms(100));
-        let ended = EndedAttempt { agent_id, capability, token: seat.token, ending, took };
+        let retry_after = line.read_set("after");
+        let ended = EndedAttempt { agent_id, capability, token: seat.token, ending, took, retry_after };
         match self.fleet.ended(seat, &ended, now, &mut self.rng) {
             Some(reach_core::breaker::Change::Opened { .. }) => "opened".to_owned(),
             Some(reach_core::breaker::Change::Closed) => "closed".to_owned(),

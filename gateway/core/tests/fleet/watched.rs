@@ -86,6 +86,24 @@ fn an_agent_that_says_it_succeeded_after_it_said_so_is_not_believed() {
 }
 
 #[test]
+fn an_agent_that_asks_to_be_left_alone_is_and_another_takes_its_work() {
+    check(
+        "0s agent a@n read              => card 1
+         0s route 1 cap=work            => a@n work
+         0s end 1 neutral after=3s
+         0s look 2 cap=work             => in 3s: a@n work full
+         0s agent b@n read weight=10    => card 1
+         1s look 2 cap=work             => b@n work
+         3s look 2 cap=work             => a@n work
+         4s route 1 to=a@n              => a@n work
+         4s end 1 badly after=9h
+         299s beat a@n
+         303s look 2 to=a@n             => in 1s: a@n work full
+         304s look 2 to=a@n             => a@n work",
+    );
+}
+
+#[test]
 fn an_agent_that_probes_bring_back_has_its_trial_at_once_where_a_breaker_is_open() {
     check(
         "0s agent a@n beat=1h      => card 1

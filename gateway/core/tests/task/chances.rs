@@ -32,13 +32,13 @@ fn what_began_is_tried_again_only_after_a_wait() {
 }
 
 #[test]
-fn an_agent_that_says_when_is_taken_at_its_word_if_there_is_time() {
+fn for_how_long_one_agent_wants_to_be_left_alone_is_no_wait_of_the_task() {
     check(
         "0s task deadline=60s
          0s assign a                        => routed a#1 until 10s; deliver
-         1s fail 1 not-started after=7s     => again in 7s; #1 ended badly
-         8s assign a                        => routed a#2 until 18s; deliver
-         9s fail 2 not-started after=2m     => expired expired; #2 ended badly",
+         1s fail 1 not-started after=7s     => again at once; #1 ended badly
+         1s assign b                        => routed b#2 until 11s; deliver
+         2s fail 2 retryable after=2m       => again within 400ms; #2 ended badly",
     );
 }
 
@@ -61,9 +61,9 @@ fn full_agents_use_up_no_try_and_send_nothing_down_the_chain_while_there_is_time
          0s assign b lateral=no chain=static:1               => routed b#2 until 10s; deliver
          0s fail 2 not-started code=overloaded               => again within 200ms; #2 ended neutral
          1s assign b lateral=no chain=static:1               => routed b#3 until 11s; deliver
-         1s fail 3 not-started code=overloaded after=3s      => again in 3s; #3 ended neutral
-         4s assign a lateral=no chain=static:1               => routed a#4 until 14s; deliver
-         4s fail 4 not-started code=overloaded after=1m      => completed 1; #4 ended neutral",
+         1s fail 3 not-started code=overloaded after=1m      => again within 400ms; #3 ended neutral
+         29900ms assign a lateral=no chain=static:1          => routed a#4 until 30s; deliver
+         29900ms fail 4 not-started code=overloaded          => completed 1; #4 ended neutral",
     );
 }
 

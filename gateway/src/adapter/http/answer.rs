@@ -12,7 +12,7 @@ use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Span, Timestamp};
 use serde_json::Value;
 
 use super::client::{Answered, BODY_MAX, Body, Silence};
-use crate::adapter::{Delivered, excerpt, not_started};
+use crate::adapter::{Delivered, excerpt, not_started, unreadable};
 
 /// How large a refusal's body may be to be read for its members.
 const PROBLEM_MAX: usize = 64 * 1024;
@@ -22,34 +22,34 @@ pub(super) fn delivered(answered: Answered, effect: Effect, now: Timestamp) -> D
     let Answered { status, headers, body } = answered;
     match status {
         StatusCode::ACCEPTED => Delivered::Accepted,
-        StatusCode::NO_CONTENT => done(b"null"),
-        status if status.is_success() => result(body),
+        StatusCode::NO_CONTENT => done(b"null", effect),
+        status if status.is_success() => result(body, effect),
         status => refused(status, &headers, &Problem::read(body), effect, now),
     }
 }
 
-fn result(body: Body) -> Delivered {
+fn result(body: Body, effect: Effect) -> Delivered {
     match body {
-        Body::Whole(bytes) if bytes.trim_ascii().is_empty() => done(b"null"),
-        Body::Whole(bytes) => done(&bytes),
+        Body::Whole(bytes) if bytes.trim_ascii().is_empty() => done(b"null", effect),
+        Body::Whole(bytes) => done(&bytes, effect),
         Body::TooLarge => {
             let message =
                 format!("the agent's result is larger than {BODY_MAX} bytes; have it store the rest elsewhere");
-            for_good(ErrorCode::InvalidResult, message)
+            Delivered::Failed { failure: Failure::new(ErrorCode::InvalidResult, message), trace: Trace::FailedForGood }
         }
         Body::Cut(why) => lost(&why),
     }
 }
 
-fn done(text: &[u8]) -> Delivered {
+fn done(text: &[u8], effect: Effect) -> Delivered {
     match serde_json::from_slice::<RawJson>(text) {
         Ok(result) => Delivered::Done(result),
-        Err(error) => for_good(ErrorCode::InvalidResult, format!("the agent's result is not JSON: {error}")),
+        Err(error) => {
+            let message = format!("the agent's result is not JSON: {error}");
+            let failure = Failure::new(ErrorCode::InvalidResult, message);
+            Delivered::Failed { failure, trace: unreadable(effect) }
+        }
     }
-}
-
-fn for_good(code: ErrorCode, message: String) -> Delivered {
-    Delivered::Failed { failure: Failure::new(code, message), trace: Trace::FailedForGood }
 }
 
 fn lost(why: &str) -> Delivered {
@@ -70,10 +70,13 @@ fn refused(status: StatusCode, headers: &HeaderMap, problem: &Problem, effect: E
         }
         // Both say that the request was not taken up: it came too slowly, or too early.
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => Trace::NotStarted,
-        status if !status.is_server_error() => Trace::FailedForGood,
+        // Whoever is sent elsewhere with the same request was not served here (RFC 9110, 15.4.8 and 15.4.9).
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => Trace::NotStarted,
+        // A redirect is the agent's slip and not the caller's: it says nothing against another try elsewhere.
+        status if !status.is_server_error() && !status.is_redirection() => Trace::FailedForGood,
         _ if problem.is_not_started => Trace::NotStarted,
         _ if effect.is_repeatable() => Trace::FailedRetryable,
-        // A 5xx does not prove that nothing happened.
+        // Neither a 5xx nor an answer to be fetched elsewhere proves that nothing happened.
         _ => Trace::Unknown,
     };
     Delivered::Failed { failure, trace }

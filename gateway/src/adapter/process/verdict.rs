@@ -8,7 +8,7 @@ use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, Failure, RawJson};
 
 use super::talk::{Ended, RESULT_MAX, Said};
-use crate::adapter::Delivered;
+use crate::adapter::{Delivered, unreadable};
 
 /// `EX_USAGE`, `EX_DATAERR` and `EX_NOINPUT` of `sysexits.h`: the input is at fault, and will be again.
 const FOR_GOOD: std::ops::RangeInclusive<i32> = 64..=66;
@@ -18,7 +18,7 @@ const TRY_AGAIN: i32 = 75;
 /// What came of an attempt whose command ended by itself.
 pub(super) fn delivered(ended: &Ended, said: &Said, effect: Effect) -> Delivered {
     match ended {
-        Ended::Exited(status) if status.success() => result(&said.printed),
+        Ended::Exited(status) if status.success() => result(&said.printed, effect),
         Ended::Exited(status) => failed(*status, &said.tail(), effect),
         Ended::Flooded => {
             let message = format!("the command printed more than {RESULT_MAX} bytes and was ended; have it print less");
@@ -38,13 +38,13 @@ pub(super) fn health(ended: &Ended, said: &Said) -> Result<HealthReport, String>
     }
 }
 
-fn result(printed: &[u8]) -> Delivered {
+fn result(printed: &[u8], effect: Effect) -> Delivered {
     match serde_json::from_slice::<RawJson>(printed) {
         Ok(result) => Delivered::Done(result),
         Err(error) => {
             let message = format!("the command's standard output is not one JSON value: {error}");
             let failure = Failure::new(ErrorCode::InvalidResult, message);
-            Delivered::Failed { failure, trace: Trace::FailedForGood }
+            Delivered::Failed { failure, trace: unreadable(effect) }
         }
     }
 }
