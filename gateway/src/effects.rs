@@ -21,9 +21,9 @@ const STORE_RETRY: Duration = Duration::from_millis(500);
 impl Gateway {
     /// Carries out what follows from a commit.
     pub(crate) fn carry_out(&self, task: &Arc<Task>, effects: Effects) {
-        self.open.put(task);
         let now = self.now();
-        self.metrics.stepped(task, &effects, now);
+        // Before the task can be routed again: the router must know of the seat that is free, the breaker that has
+        // opened, and the agent that wants to be left alone.
         if let Some(ended) = &effects.ended {
             let seat = Seat { task_id: task.id(), token: ended.token };
             let change = {
@@ -33,6 +33,10 @@ impl Gateway {
             if let Some(Change::Opened { until }) = change {
                 tracing::warn!(agent = %ended.agent_id, capability = %ended.capability, %until, "circuit breaker opened");
             }
+        }
+        self.open.put(task);
+        self.metrics.stepped(task, &effects, now);
+        if let Some(ended) = &effects.ended {
             self.open.unpark_for(&ended.agent_id, 1, now);
             self.open.ring(&ended.agent_id);
         }
