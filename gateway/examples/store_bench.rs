@@ -104,12 +104,15 @@ async fn caller(committer: &Committer, next: &AtomicU64, until: Instant) -> anyh
         let began = Instant::now();
         let n = next.fetch_add(1, Ordering::Relaxed);
         let (mut task, key) = born(n)?;
-        let inserted = committer.submit(Command::Insert { task: task.clone(), key: Some(key), now: time(n) }).await?;
+        let inserted = committer
+            .submit(Command::Insert { task: task.clone(), key: Some(key), now: time(n), outbox: Vec::new() })
+            .await?;
         anyhow::ensure!(inserted == Outcome::Inserted, "{inserted:?}");
         task.version += 1;
         task.state.phase = Phase::Completed { result: RawJson::parse(r#"{"ok":true}"#)? };
         task.state.finished_at = Some(time(n + 5));
-        let finish = Command::Commit { task, was_final: false, key_expires_at: Some(time(n + 86_400_000)) };
+        let finish =
+            Command::Commit { task, was_final: false, key_expires_at: Some(time(n + 86_400_000)), outbox: Vec::new() };
         let finished = committer.submit(finish).await?;
         anyhow::ensure!(finished == Outcome::Committed, "{finished:?}");
         took.push(began.elapsed());

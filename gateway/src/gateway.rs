@@ -301,7 +301,7 @@ impl Gateway {
         let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
         let was_final = task.state.phase.name().is_final();
         let key_expires_at = next.state.finished_at.map(|at| at + self.settings.keys_kept_for);
-        let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now).await;
+        let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now, Vec::new()).await;
         match committed.map_err(NotApplied::Store)? {
             Outcome::Committed => {
                 self.carry_out(&next, step.effects);

@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use reach_core::task::{Phase, Task};
 use reach_schemas::{RawJson, TaskId, Timestamp};
 
-use crate::store::{Command, Committer, Error, Key, Outcome, Query, Store};
+use crate::store::{Command, Committer, Error, Key, OutboxRow, Outcome, Query, Store};
 use crate::turns::{Turn, Turns};
 
 /// How many completed tasks wait in memory to be written; with more, the oldest are forgotten unwritten.
@@ -133,7 +133,7 @@ impl Stores {
     ) -> Result<Outcome, Error> {
         let id = task.id();
         let is_ephemeral = is_waited_for && key.is_none() && task.may_stay_in_memory();
-        let command = Command::Insert { task, key, now };
+        let command = Command::Insert { task, key, now, outbox: Vec::new() };
         if !is_ephemeral {
             return self.committer.submit(command).await;
         }
@@ -141,8 +141,8 @@ impl Stores {
         self.in_memory(command).await
     }
 
-    /// Puts a task's next state in the place of its last one, wherever that is; what may not be in memory goes into the
-    /// durable store with this very step.
+    /// Puts a task's next state in the place of its last one, wherever that is; what may not be in memory, or is to be
+    /// told of, goes into the durable store with this very step.
     ///
     /// # Errors
     /// It cannot be stored, and stands as it stood.
@@ -153,15 +153,14 @@ impl Stores {
         was_final: bool,
         key_expires_at: Option<Timestamp>,
         now: Timestamp,
+        outbox: Vec<OutboxRow>,
     ) -> Result<Outcome, Error> {
-        let command = || Command::Commit { task: next.clone(), was_final, key_expires_at };
-        if !self.is_in_memory(next.id()) {
-            self.committer.submit(command()).await
-        } else if next.may_stay_in_memory() && !was_final {
-            self.commit_in_memory(next, command()).await
-        } else {
-            self.move_on(turn, next, now).await
+        let is_in_memory = self.is_in_memory(next.id());
+        if is_in_memory && (was_final || !outbox.is_empty() || !next.may_stay_in_memory()) {
+            return self.move_on(turn, next, now, outbox).await;
         }
+        let command = Command::Commit { task: next.clone(), was_final, key_expires_at, outbox };
+        if is_in_memory { self.commit_in_memory(next, command).await } else { self.committer.submit(command).await }
     }
 
     async fn commit_in_memory(&self, next: &Task, command: Command) -> Result<Outcome, Error> {
@@ -182,22 +181,34 @@ impl Stores {
     }
 
     /// Takes a step and the task with it into the durable store.
-    async fn move_on(self: &Arc<Self>, turn: &Turn, next: &Task, now: Timestamp) -> Result<Outcome, Error> {
+    async fn move_on(
+        self: &Arc<Self>,
+        turn: &Turn,
+        next: &Task,
+        now: Timestamp,
+        outbox: Vec<OutboxRow>,
+    ) -> Result<Outcome, Error> {
         let current = self.memory.load(next.id()).await?.map(|task| task.version);
         if current.is_none_or(|version| version + 1 != next.version) {
             return Ok(Outcome::Conflict { current });
         }
-        let outcome = self.write_and_forget(turn, next.clone(), now).await?;
+        let outcome = self.write_and_forget(turn, next.clone(), now, outbox).await?;
         Ok(if outcome == Outcome::Inserted { Outcome::Committed } else { outcome })
     }
 
     /// Writes a task into the durable store, then forgets it here. It ends, and its turn with it, even if whoever asked
     /// for it has gone: half a move would be two tasks.
-    async fn write_and_forget(self: &Arc<Self>, turn: &Turn, task: Task, now: Timestamp) -> Result<Outcome, Error> {
+    async fn write_and_forget(
+        self: &Arc<Self>,
+        turn: &Turn,
+        task: Task,
+        now: Timestamp,
+        outbox: Vec<OutboxRow>,
+    ) -> Result<Outcome, Error> {
         let (stores, turn) = (Arc::clone(self), turn.clone());
         let moved = tokio::spawn(async move {
             let id = task.id();
-            let outcome = stores.committer.submit(Command::Insert { task, key: None, now }).await?;
+            let outcome = stores.committer.submit(Command::Insert { task, key: None, now, outbox }).await?;
             stores.forget(&[id]).await?;
             stores.kept().ids.remove(&id);
             drop(turn);
@@ -217,7 +228,7 @@ impl Stores {
         let turn = self.turn(id).await;
         let task = self.memory.load(id).await?;
         if let Some(task) = task.as_ref().filter(|task| !task.state.phase.name().is_final()) {
-            self.write_and_forget(&turn, task.clone(), now).await?;
+            self.write_and_forget(&turn, task.clone(), now, Vec::new()).await?;
         }
         Ok(task)
     }
@@ -261,7 +272,7 @@ impl Stores {
         let mut batch = Vec::with_capacity(ids.len());
         for id in &ids {
             let task = self.memory.load(*id).await?;
-            batch.extend(task.map(|task| Command::Insert { task, key: None, now }));
+            batch.extend(task.map(|task| Command::Insert { task, key: None, now, outbox: Vec::new() }));
         }
         if !batch.is_empty() {
             self.durable.apply(batch).await?;

@@ -1,10 +1,14 @@
 //! Names of things on the wire. Each is checked when it is made, so that a value of the type is proof
 //! of its form; an error says which character or length is wrong. Nothing here looks anything up.
 
+mod stamped;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use stamped::{TaskId, WebhookId};
 
 /// Why a text is not the name it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +51,12 @@ pub enum IdError {
     /// A task id that is not a UUID.
     #[error("{given:?} is not a task id: a task id is a UUID, as the submit call returned it")]
     NotUuid {
+        /// The text as given.
+        given: String,
+    },
+    /// A webhook id that is none.
+    #[error("{given:?} is not a webhook id: that is msg_ and 32 hexadecimal digits, as in the header webhook-id")]
+    NotWebhook {
         /// The text as given.
         given: String,
     },
@@ -259,78 +269,6 @@ impl schemars::JsonSchema for AgentId {
     }
 }
 
-/// A task, by a UUID (version 7, RFC 9562: it sorts by the time it was made). It is also the
-/// `reach_id` in logs, headers and messages.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId(uuid::Uuid);
-
-impl TaskId {
-    /// Makes a version 7 id out of a time and 74 bits of chance, both given by the caller.
-    #[must_use]
-    pub fn from_parts(unix_ms: u64, random: u128) -> Self {
-        Self(uuid::Builder::from_unix_timestamp_millis(unix_ms, &random_bytes(random)).into_uuid())
-    }
-
-    /// The 16 bytes, as stored.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        self.0.as_bytes()
-    }
-
-    /// Back from the 16 stored bytes.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(uuid::Uuid::from_bytes(bytes))
-    }
-}
-
-fn random_bytes(random: u128) -> [u8; 10] {
-    let mut bytes = [0; 10];
-    bytes.copy_from_slice(&random.to_le_bytes()[..10]);
-    bytes
-}
-
-impl FromStr for TaskId {
-    type Err = IdError;
-    fn from_str(text: &str) -> Result<Self, IdError> {
-        uuid::Uuid::try_parse(text).map(Self).map_err(|_| IdError::NotUuid { given: text.chars().take(80).collect() })
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Debug for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl Serialize for TaskId {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for TaskId {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        crate::text::read(d, "a task id: a UUID, as the submit call returned it")
-    }
-}
-
-#[cfg(feature = "json-schema")]
-impl schemars::JsonSchema for TaskId {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "TaskId".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "format": "uuid" })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,14 +297,6 @@ mod tests {
             "the agent name has 'O' at character 1; allowed are a-z, 0-9, '_', '-' and '.', first a letter or digit",
         );
         check_agent(&format!("{}@n", "a".repeat(65)), "the agent name has 65 characters, at most 64 are allowed");
-    }
-
-    #[test]
-    fn a_task_id_keeps_its_time_and_its_text() {
-        let id = TaskId::from_parts(1_700_000_000_000, 7);
-        assert_eq!(id.to_string().parse::<TaskId>(), Ok(id));
-        assert!(id < TaskId::from_parts(1_700_000_000_001, 0));
-        assert_eq!(TaskId::from_bytes(*id.as_bytes()), id);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod task;
 mod text;
 pub mod time;
 pub mod trace;
+pub mod webhook;
 
 pub use call::Submit;
 pub use card::{
@@ -22,10 +23,11 @@ pub use card::{
 };
 pub use decision::{Candidate, Chosen, Decision, IntentTrace, Lack, Reason, Score, Stage, Suggestion, Verdict};
 pub use error::ErrorCode;
-pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namespace, TaskId};
+pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namespace, TaskId, WebhookId};
 pub use method::{Method, Permission};
 pub use pattern::AgentPattern;
 pub use raw::RawJson;
 pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskView};
 pub use time::{Span, Timestamp};
 pub use trace::Traceparent;
+pub use webhook::{Callback, EventType, WebhookEvent, WebhookState, WebhookTry, WebhookView};

@@ -1,9 +1,9 @@
 //! What a store can be told, and what it says to it.
 
 use reach_core::task::Task;
-use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp};
+use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
-use super::{AgentRow, Fingerprint};
+use super::{AgentRow, Fingerprint, OutboxRow, Sending};
 
 /// One change. Commands of one batch see what those before them did.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,8 @@ pub enum Command {
         key: Option<Key>,
         /// To tell whether a key has expired.
         now: Timestamp,
+        /// What is to be told of a task that is born finished: with it, or not at all.
+        outbox: Vec<OutboxRow>,
     },
     /// Puts a task's next state in the place of its last one; what it was born with stays as it was inserted.
     ///
@@ -32,6 +34,16 @@ pub enum Command {
         was_final: bool,
         /// When its key is free again. It counts only if the new state is final; then None means never.
         key_expires_at: Option<Timestamp>,
+        /// What is to be told of this step: with it, or not at all.
+        outbox: Vec<OutboxRow>,
+    },
+    /// Notes how the sending of a message goes; of two notes the later one stands. [`Outcome::Done`], also if there is no
+    /// such message any more.
+    NoteSending {
+        /// Which message.
+        id: WebhookId,
+        /// How it goes.
+        sending: Sending,
     },
     /// Keeps an agent, in the place of what was kept of it. [`Outcome::Done`].
     PutAgent(AgentRow),
@@ -40,13 +52,13 @@ pub enum Command {
     /// Forgets a task, and its key, if it is known. [`Outcome::Done`].
     Forget(TaskId),
     /// Forgets what is old: first keys, then finished tasks that no key names any more, oldest first, so that a key
-    /// that stands always leads to its task. [`Outcome::Purged`].
+    /// that stands always leads to its task; and messages whose sending has ended. [`Outcome::Purged`].
     Purge {
-        /// Tasks that were finished before this time.
+        /// Tasks that were finished before this time, and messages whose sending ended before.
         finished_before: Timestamp,
         /// Keys that expired before this time.
         keys_before: Timestamp,
-        /// At most so many tasks, and so many keys. If as many were purged, there may be more.
+        /// At most so many tasks, so many keys and so many messages. If as many were purged, there may be more.
         limit: u32,
     },
 }
@@ -91,5 +103,7 @@ pub enum Outcome {
         tasks: u32,
         /// How many keys.
         keys: u32,
+        /// How many messages.
+        messages: u32,
     },
 }

@@ -1,15 +1,21 @@
 //! A store in memory: for work that need not outlive the process, and as the plainest reading of the contract that
 //! the others are compared with.
 
+mod outbox;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::ready;
+use outbox::Outbox;
 use reach_core::task::Task;
-use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp};
+use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
-use super::{AgentRow, Answer, Command, Counts, Key, KeyRow, Outcome, Query, Store, agent_of, finished_at};
+use super::{
+    AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
+    Store, agent_of, finished_at,
+};
 
 /// A store that is gone when it is dropped.
 #[derive(Debug, Default)]
@@ -28,6 +34,7 @@ struct Tables {
     keys: BTreeMap<KeyName, KeyRow>,
     key_of: BTreeMap<TaskId, KeyName>,
     agents: BTreeMap<AgentId, AgentRow>,
+    outbox: Outbox,
 }
 
 impl MemoryStore {
@@ -77,6 +84,18 @@ impl Store for MemoryStore {
         self.answer(|tables| tables.agents.values().cloned().collect())
     }
 
+    fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
+        self.answer(|tables| tables.outbox.due(&ask))
+    }
+
+    fn outbox_row(&self, id: WebhookId) -> Answer<'_, Option<OutboxRow>> {
+        self.answer(|tables| tables.outbox.row(id))
+    }
+
+    fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>> {
+        self.answer(|tables| tables.outbox.list(&query))
+    }
+
     fn counts(&self) -> Answer<'_, Counts> {
         self.answer(|tables| {
             let mut done = BTreeMap::new();
@@ -95,8 +114,20 @@ impl Store for MemoryStore {
 impl Tables {
     fn apply(&mut self, command: Command) -> Outcome {
         match command {
-            Command::Insert { task, key, now } => self.insert(task, key, now),
-            Command::Commit { task, was_final, key_expires_at } => self.commit(task, was_final, key_expires_at),
+            Command::Insert { task, key, now, outbox } => {
+                let outcome = self.insert(task, key, now);
+                self.tell(&outcome, outbox);
+                outcome
+            }
+            Command::Commit { task, was_final, key_expires_at, outbox } => {
+                let outcome = self.commit(task, was_final, key_expires_at);
+                self.tell(&outcome, outbox);
+                outcome
+            }
+            Command::NoteSending { id, sending } => {
+                self.outbox.note(id, sending);
+                Outcome::Done
+            }
             Command::PutAgent(row) => {
                 self.agents.insert(row.card.agent_id.clone(), row);
                 Outcome::Done
@@ -115,8 +146,16 @@ impl Tables {
             Command::Purge { finished_before, keys_before, limit } => {
                 let keys = self.purge_keys(keys_before, limit as usize);
                 let tasks = self.purge_tasks(finished_before, limit as usize);
-                Outcome::Purged { tasks, keys }
+                let messages = count(self.outbox.purge(finished_before, limit as usize));
+                Outcome::Purged { tasks, keys, messages }
             }
+        }
+    }
+
+    /// Takes in what is to be told of a change that was made.
+    fn tell(&mut self, outcome: &Outcome, rows: Vec<OutboxRow>) {
+        if matches!(outcome, Outcome::Inserted | Outcome::Committed) {
+            rows.into_iter().for_each(|row| self.outbox.put(row));
         }
     }
 

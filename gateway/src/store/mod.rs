@@ -1,22 +1,24 @@
-//! Where tasks, idempotency keys and agents are kept. The store is the truth, and it is dumb: it compares versions
+//! Where tasks, idempotency keys, agents and the outbox are kept. The store is the truth, and it is dumb: it compares versions
 //! and moves rows; what becomes of a task is decided in the core.
 
 pub mod command;
 pub mod committer;
 pub mod error;
 pub mod memory;
+pub mod outbox;
 pub mod sqlite;
 
 use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 use reach_core::task::Task;
-use reach_schemas::{AgentCard, AgentId, IdempotencyKey, PhaseName, TaskId, Timestamp};
+use reach_schemas::{AgentCard, AgentId, IdempotencyKey, PhaseName, TaskId, Timestamp, WebhookId};
 use serde::{Deserialize, Serialize};
 
 pub use command::{Command, Key, Outcome};
 pub use committer::Committer;
 pub use error::Error;
+pub use outbox::{Message, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Sending, Stage};
 
 /// What a store answers, once it does.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -24,7 +26,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// SHA-256 of what a caller asked for, to tell a repeat from another request under the same key.
 pub type Fingerprint = [u8; 32];
 
-/// The truth about tasks, keys and agents.
+/// The truth about tasks, keys, agents and the outbox.
 ///
 /// Every method may fail with [`Error`]; then nothing of what was asked has happened. A future that is dropped after
 /// its first poll takes nothing back.
@@ -51,6 +53,15 @@ pub trait Store: Send + Sync {
 
     /// Every agent, in the order of their ids.
     fn agents(&self) -> Answer<'_, Vec<AgentRow>>;
+
+    /// Messages of the outbox that are to be sent, and when to ask again.
+    fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue>;
+
+    /// One message of the outbox.
+    fn outbox_row(&self, id: WebhookId) -> Answer<'_, Option<OutboxRow>>;
+
+    /// Messages of the outbox that fit the query, the newest first.
+    fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>>;
 
     /// How much there is.
     fn counts(&self) -> Answer<'_, Counts>;

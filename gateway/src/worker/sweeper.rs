@@ -79,7 +79,9 @@ async fn forget_old(gateway: &Arc<Gateway>) {
     let now = gateway.now();
     let purge = Command::Purge { finished_before: now - gateway.settings.kept_for, keys_before: now, limit: PAGE };
     match gateway.committer.submit(purge).await {
-        Ok(Outcome::Purged { tasks, keys }) if tasks + keys > 0 => tracing::debug!(tasks, keys, "forgot what is old"),
+        Ok(Outcome::Purged { tasks, keys, messages }) if tasks + keys + messages > 0 => {
+            tracing::debug!(tasks, keys, messages, "forgot what is old");
+        }
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "old rows cannot be forgotten"),
     }

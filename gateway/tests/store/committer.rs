@@ -7,8 +7,11 @@ use futures_util::future::join_all;
 use reach_core::task::Task;
 use reach_gateway::store::committer::WAITING_MAX;
 use reach_gateway::store::memory::MemoryStore;
-use reach_gateway::store::{AgentRow, Answer, Command, Committer, Counts, Error, KeyRow, Outcome, Query, Store};
-use reach_schemas::{IdempotencyKey, TaskId, Timestamp};
+use reach_gateway::store::{
+    AgentRow, Answer, Command, Committer, Counts, Error, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome,
+    Query, Store,
+};
+use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 use tokio::sync::Semaphore;
 
 use crate::make::{insert, insert_keyed, key, task};
@@ -57,6 +60,15 @@ impl Store for Slow {
     }
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.inner.agents()
+    }
+    fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
+        self.inner.outbox_due(ask)
+    }
+    fn outbox_row(&self, id: WebhookId) -> Answer<'_, Option<OutboxRow>> {
+        self.inner.outbox_row(id)
+    }
+    fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>> {
+        self.inner.outbox_list(query)
     }
     fn counts(&self) -> Answer<'_, Counts> {
         self.inner.counts()

@@ -15,6 +15,7 @@ macro_rules! every_store {
         mod sqlite { $(#[tokio::test] async fn $claim() { super::$claim(&*crate::make::sqlite().store).await; })* }
     };
 }
+pub(crate) use every_store;
 
 every_store! {
     a_task_comes_back_as_it_went_in
@@ -176,7 +177,7 @@ async fn commands_see_what_those_before_them_did(store: &dyn Store) {
     let accepted = stepped(&task(1), Accepted, 5);
     let completed = stepped(&accepted, Completed, 6);
     let batch = vec![insert(task(1)), commit(accepted), finish(completed.clone(), 100), purge(7, 0, 9)];
-    let purged = Outcome::Purged { tasks: 1, keys: 0 };
+    let purged = Outcome::Purged { tasks: 1, keys: 0, messages: 0 };
     assert_eq!(tell_all(store, batch).await, [Outcome::Inserted, Outcome::Committed, Outcome::Committed, purged]);
     assert_eq!(store.load(id(1)).await.unwrap(), None);
 }
@@ -259,20 +260,20 @@ async fn what_is_old_is_purged_oldest_first(store: &dyn Store) {
     for (n, finished) in [(1, 30), (2, 10), (3, 20)] {
         tell(store, finish(stepped(&task(n), Completed, finished), finished + 1)).await;
     }
-    assert_eq!(tell(store, purge(30, 100, 2)).await, Outcome::Purged { tasks: 2, keys: 2 });
+    assert_eq!(tell(store, purge(30, 100, 2)).await, Outcome::Purged { tasks: 2, keys: 2, messages: 0 });
     assert_eq!(listed(store, &Query { limit: 9, ..Query::default() }).await, [4, 1].map(id));
     assert_eq!((key_row(store, "k2").await, key_row(store, "k3").await), (None, None));
-    assert_eq!(tell(store, purge(30, 31, 9)).await, Outcome::Purged { tasks: 0, keys: 0 });
-    assert_eq!(tell(store, purge(31, 32, 9)).await, Outcome::Purged { tasks: 1, keys: 1 });
+    assert_eq!(tell(store, purge(30, 31, 9)).await, Outcome::Purged { tasks: 0, keys: 0, messages: 0 });
+    assert_eq!(tell(store, purge(31, 32, 9)).await, Outcome::Purged { tasks: 1, keys: 1, messages: 0 });
     assert_eq!(listed(store, &Query { limit: 9, ..Query::default() }).await, [id(4)]);
 }
 
 async fn a_key_that_stands_keeps_its_task(store: &dyn Store) {
     tell(store, insert_keyed(task(1), key("k", 1), 0)).await;
     tell(store, finish(stepped(&task(1), Completed, 5), 100)).await;
-    assert_eq!(tell(store, purge(50, 50, 9)).await, Outcome::Purged { tasks: 0, keys: 0 });
+    assert_eq!(tell(store, purge(50, 50, 9)).await, Outcome::Purged { tasks: 0, keys: 0, messages: 0 });
     assert!(store.load(id(1)).await.unwrap().is_some());
-    assert_eq!(tell(store, purge(50, 101, 9)).await, Outcome::Purged { tasks: 1, keys: 1 });
+    assert_eq!(tell(store, purge(50, 101, 9)).await, Outcome::Purged { tasks: 1, keys: 1, messages: 0 });
     assert_eq!(store.load(id(1)).await.unwrap(), None);
 }
 

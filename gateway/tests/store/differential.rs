@@ -3,16 +3,19 @@
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use reach_core::task::Task;
-use reach_gateway::store::{Command, Outcome, Query, Store};
+use reach_gateway::store::{Command, OutboxRow, Outcome, Query, Stage, Store};
 use reach_schemas::PhaseName;
 
 use crate::make::{self, agent, at, id, key, phase_at, purge, scoped, task, tried};
+use crate::outbox::{self, message, sending, webhook};
 
 const TASKS: u64 = 6;
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
 const SCOPES: [&str; 2] = ["alice", "bob"];
 const AGENTS: [&str; 2] = ["a@ns", "b@ns"];
 const TIME_MAX: u64 = 12;
+const MESSAGES: u64 = 5;
+const HOSTS: [&str; 2] = ["h0", "h1"];
 
 /// A command before it is known how the stored task stands.
 #[derive(Debug, Clone)]
@@ -25,6 +28,7 @@ enum Wish {
         agent: Option<usize>,
         key: Option<(usize, u8)>,
         expires: u64,
+        told: Vec<Told>,
     },
     /// `ahead` is 1 for a commit on the version that stands; `honest` says whether it knows if that is final.
     Commit {
@@ -35,6 +39,13 @@ enum Wish {
         ahead: u64,
         honest: bool,
         expires: Option<u64>,
+        told: Vec<Told>,
+    },
+    Note {
+        n: u64,
+        stage: usize,
+        at: u64,
+        tries: u32,
     },
     Purge {
         finished: u64,
@@ -53,6 +64,22 @@ enum Wish {
     },
 }
 
+/// A message: its number, its host, and when it is due.
+type Told = (u64, usize, u64);
+
+fn told() -> impl Strategy<Value = Vec<Told>> {
+    prop::collection::vec((0..MESSAGES, 0..HOSTS.len(), 0..TIME_MAX), 0..3)
+}
+
+fn rows(task: u64, told: &[Told]) -> Vec<OutboxRow> {
+    told.iter().map(|(n, host, due)| message(*n, task, HOSTS[*host], *due)).collect()
+}
+
+fn stage(number: usize, now: u64) -> Stage {
+    let at = at(now);
+    [Stage::Waiting { due_at: at }, Stage::Delivered { at }, Stage::Failed { at }, Stage::Gone { at }][number]
+}
+
 fn phase() -> impl Strategy<Value = PhaseName> {
     prop::sample::select(&PhaseName::ALL[..])
 }
@@ -61,25 +88,42 @@ fn wish() -> impl Strategy<Value = Wish> {
     let time = || 0..TIME_MAX;
     let agent = || prop::option::of(0..AGENTS.len());
     let named = prop::option::of((0..KEYS.len(), 0..2_u8));
-    let insert = (0..TASKS, phase(), time(), 0..SCOPES.len(), agent(), named, time()).prop_map(
-        |(n, phase, at, scope, agent, key, expires)| Wish::Insert { n, phase, at, scope, agent, key, expires },
-    );
-    let ahead = prop::sample::select(&[1, 1, 1, 1, 1, 1, 0, 2][..]);
-    let commit = (0..TASKS, phase(), time(), agent(), ahead, prop::bool::weighted(0.9), prop::option::of(time()))
-        .prop_map(|(n, phase, at, agent, ahead, honest, expires)| Wish::Commit {
+    let insert = (0..TASKS, phase(), time(), 0..SCOPES.len(), agent(), named, time(), told()).prop_map(
+        |(n, phase, at, scope, agent, key, expires, told)| Wish::Insert {
             n,
             phase,
             at,
+            scope,
             agent,
-            ahead,
-            honest,
+            key,
             expires,
-        });
+            told,
+        },
+    );
+    let ahead = prop::sample::select(&[1, 1, 1, 1, 1, 1, 0, 2][..]);
+    let commit =
+        (0..TASKS, phase(), time(), agent(), ahead, prop::bool::weighted(0.9), prop::option::of(time()), told())
+            .prop_map(|(n, phase, at, agent, ahead, honest, expires, told)| Wish::Commit {
+                n,
+                phase,
+                at,
+                agent,
+                ahead,
+                honest,
+                expires,
+                told,
+            });
+    let note = (0..MESSAGES, 0..4_usize, time(), 0..2_u32).prop_map(|(n, stage, at, tries)| Wish::Note {
+        n,
+        stage,
+        at,
+        tries,
+    });
     let purge = (time(), time(), 0..3_u32).prop_map(|(finished, keys, limit)| Wish::Purge { finished, keys, limit });
     let put = (0..AGENTS.len(), 0..3_u64).prop_map(|(agent, generation)| Wish::PutAgent { agent, generation });
     let remove = (0..AGENTS.len()).prop_map(|agent| Wish::RemoveAgent { agent });
     let forget = (0..TASKS).prop_map(|n| Wish::Forget { n });
-    prop_oneof![6 => insert, 10 => commit, 2 => purge, 1 => put, 1 => remove, 1 => forget]
+    prop_oneof![6 => insert, 10 => commit, 3 => note, 2 => purge, 1 => put, 1 => remove, 1 => forget]
 }
 
 fn with_agent(task: Task, agent: Option<usize>) -> Task {
@@ -91,7 +135,7 @@ fn with_agent(task: Task, agent: Option<usize>) -> Task {
 
 async fn command(model: &dyn Store, wish: &Wish) -> Command {
     match *wish {
-        Wish::Insert { n, phase, at: now, scope, agent, key: named, expires } => {
+        Wish::Insert { n, phase, at: now, scope, agent, key: named, expires, ref told } => {
             let mut born = with_agent(scoped(SCOPES[scope], task(n)), agent);
             born.state.phase = phase_at(phase, now);
             born.state.finished_at = phase.is_final().then(|| at(now));
@@ -101,16 +145,20 @@ async fn command(model: &dyn Store, wish: &Wish) -> Command {
                 key.expires_at = phase.is_final().then(|| at(expires));
                 key
             });
-            Command::Insert { task: born, key, now: at(now) }
+            Command::Insert { task: born, key, now: at(now), outbox: rows(n, told) }
         }
-        Wish::Commit { n, phase, at: now, agent, ahead, honest, expires } => {
+        Wish::Commit { n, phase, at: now, agent, ahead, honest, expires, ref told } => {
             let stored = model.load(id(n)).await.unwrap();
             let was_final = stored.as_ref().is_some_and(|task| task.state.phase.name().is_final());
             let mut next = with_agent(stored.unwrap_or_else(|| task(n)), agent);
             next.version += ahead;
             next.state.phase = phase_at(phase, now);
             next.state.finished_at = phase.is_final().then(|| at(now));
-            Command::Commit { task: next, was_final: was_final == honest, key_expires_at: expires.map(at) }
+            let (was_final, key_expires_at) = (was_final == honest, expires.map(at));
+            Command::Commit { task: next, was_final, key_expires_at, outbox: rows(n, told) }
+        }
+        Wish::Note { n, stage: number, at: now, tries } => {
+            Command::NoteSending { id: webhook(n), sending: sending(stage(number, now), tries) }
         }
         Wish::Purge { finished, keys, limit } => purge(finished, keys, limit),
         Wish::PutAgent { agent: name, generation } => Command::PutAgent(agent(AGENTS[name], generation)),
@@ -156,6 +204,7 @@ async fn everything(store: &dyn Store) -> Vec<String> {
         let found = store.list(query.clone()).await.unwrap();
         said.push(format!("{query:?}: {found:?}"));
     }
+    said.extend(outbox::everything(store, MESSAGES, (0..TASKS).map(id)).await);
     said.push(format!("{:?}", store.agents().await.unwrap()));
     let counts = store.counts().await.unwrap();
     said.push(format!("{} open, {:?}, {} keys", counts.open, counts.done, counts.keys));

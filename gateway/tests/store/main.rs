@@ -9,3 +9,4 @@ mod differential;
 mod files;
 mod make;
 mod moves;
+mod outbox;

@@ -108,23 +108,23 @@ pub(crate) fn key(name: &str, fingerprint: u8) -> Key {
 }
 
 pub(crate) fn insert(task: Task) -> Command {
-    Command::Insert { task, key: None, now: at(0) }
+    Command::Insert { task, key: None, now: at(0), outbox: Vec::new() }
 }
 
 pub(crate) fn insert_keyed(task: Task, key: Key, now: u64) -> Command {
-    Command::Insert { task, key: Some(key), now: at(now) }
+    Command::Insert { task, key: Some(key), now: at(now), outbox: Vec::new() }
 }
 
 pub(crate) fn commit(task: Task) -> Command {
-    Command::Commit { task, was_final: false, key_expires_at: None }
+    Command::Commit { task, was_final: false, key_expires_at: None, outbox: Vec::new() }
 }
 
 pub(crate) fn finish(task: Task, key_expires_at: u64) -> Command {
-    Command::Commit { task, was_final: false, key_expires_at: Some(at(key_expires_at)) }
+    Command::Commit { task, was_final: false, key_expires_at: Some(at(key_expires_at)), outbox: Vec::new() }
 }
 
 pub(crate) fn redrive(task: Task) -> Command {
-    Command::Commit { task, was_final: true, key_expires_at: None }
+    Command::Commit { task, was_final: true, key_expires_at: None, outbox: Vec::new() }
 }
 
 pub(crate) fn purge(finished_before: u64, keys_before: u64, limit: u32) -> Command {

@@ -12,6 +12,7 @@ use reach_schemas::PhaseName::{Accepted, Completed, DeadLettered, Routed};
 use reach_schemas::{Effect, Span, Tier};
 
 use crate::make::{Kept, at, id, memory, phase_at, sqlite, stepped, task, tried};
+use crate::outbox::{message, webhook};
 
 /// Both stores, with a task in memory.
 struct World {
@@ -48,7 +49,7 @@ impl World {
 
     async fn commit(&self, next: &Task) -> Outcome {
         let turn = self.stores.turn(next.id()).await;
-        self.stores.commit(&turn, next, false, None, at(9)).await.unwrap()
+        self.stores.commit(&turn, next, false, None, at(9), Vec::new()).await.unwrap()
     }
 
     /// The versions of task 1 in memory and on disk.
@@ -64,7 +65,8 @@ async fn steps(stores: Arc<Stores>, times: u64) -> u64 {
     for _ in 0..times {
         let turn = stores.turn(id(1)).await;
         let stands = stores.load(id(1)).await.unwrap().expect("the task is in neither store");
-        let outcome = stores.commit(&turn, &stepped(&stands, Accepted, 5), false, None, at(5)).await.unwrap();
+        let outcome =
+            stores.commit(&turn, &stepped(&stands, Accepted, 5), false, None, at(5), Vec::new()).await.unwrap();
         assert_eq!(outcome, Outcome::Committed);
         taken += 1;
     }
@@ -107,6 +109,18 @@ async fn a_step_that_may_not_be_taken_in_memory_takes_the_task_along() {
         assert_eq!(world.versions().await, (None, Some(1)));
         assert_eq!(world.stores.load(id(1)).await.unwrap(), Some(next));
     }
+}
+
+#[tokio::test]
+async fn a_step_that_is_told_of_takes_the_task_along_with_the_message() {
+    let world = World::new().await;
+    let completed = stepped(&born(1), Completed, 5);
+    assert!(completed.may_stay_in_memory());
+    let turn = world.stores.turn(id(1)).await;
+    let rows = vec![message(1, 1, "a.example", 5)];
+    let outcome = world.stores.commit(&turn, &completed, false, None, at(5), rows.clone()).await.unwrap();
+    assert_eq!((outcome, world.versions().await), (Outcome::Committed, (None, Some(1))));
+    assert_eq!(world.durable.store.outbox_row(webhook(1)).await.unwrap().as_ref(), rows.first());
 }
 
 #[tokio::test]

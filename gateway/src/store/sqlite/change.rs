@@ -6,14 +6,16 @@ use reach_schemas::{AgentId, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
+use super::outbox::{self, Noted, Written};
 use super::row::{count_of, id_of, number, phase_number, time, time_of};
-use crate::store::{AgentRow, Command, Fingerprint, Key, Outcome, agent_of, finished_at};
+use crate::store::{AgentRow, Command, Fingerprint, Key, OutboxRow, Outcome, agent_of, finished_at};
 
 /// A command with all that must be written as text.
 #[derive(Debug)]
 pub(super) enum Change {
-    Insert { task: Task, birth: String, state: String, key: Option<Key>, now: Timestamp },
-    Commit { task: Task, state: String, was_final: bool, key_expires_at: Option<Timestamp> },
+    Insert { task: Task, birth: String, state: String, key: Option<Key>, now: Timestamp, outbox: Vec<Written> },
+    Commit { task: Task, state: String, was_final: bool, key_expires_at: Option<Timestamp>, outbox: Vec<Written> },
+    NoteSending(Noted),
     PutAgent { id: AgentId, content: String },
     RemoveAgent(AgentId),
     Forget(TaskId),
@@ -26,12 +28,14 @@ impl TryFrom<Command> for Change {
 
     fn try_from(command: Command) -> Result<Self, serde_json::Error> {
         Ok(match command {
-            Command::Insert { task, key, now } => {
-                Self::Insert { birth: text(&task.birth)?, state: text(&task.state)?, task, key, now }
+            Command::Insert { task, key, now, outbox } => {
+                let (birth, state) = (text(&task.birth)?, text(&task.state)?);
+                Self::Insert { birth, state, task, key, now, outbox: written(outbox)? }
             }
-            Command::Commit { task, was_final, key_expires_at } => {
-                Self::Commit { state: text(&task.state)?, task, was_final, key_expires_at }
+            Command::Commit { task, was_final, key_expires_at, outbox } => {
+                Self::Commit { state: text(&task.state)?, task, was_final, key_expires_at, outbox: written(outbox)? }
             }
+            Command::NoteSending { id, sending } => Self::NoteSending(Noted::new(id, sending)?),
             Command::PutAgent(row) => Self::put_agent(row)?,
             Command::RemoveAgent(id) => Self::RemoveAgent(id),
             Command::Forget(id) => Self::Forget(id),
@@ -46,6 +50,10 @@ fn text<T: Serialize>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string(value)
 }
 
+fn written(rows: Vec<OutboxRow>) -> serde_json::Result<Vec<Written>> {
+    rows.into_iter().map(Written::try_from).collect()
+}
+
 impl Change {
     fn put_agent(row: AgentRow) -> serde_json::Result<Self> {
         Ok(Self::PutAgent { content: text(&row)?, id: row.card.agent_id })
@@ -55,10 +63,15 @@ impl Change {
     /// writes.
     pub(super) fn write(&self, file: &Connection) -> rusqlite::Result<Outcome> {
         match self {
-            Self::Insert { task, birth, state, key, now } => insert(file, task, birth, state, key.as_ref(), *now),
-            Self::Commit { task, state, was_final, key_expires_at } => {
-                commit(file, task, state, *was_final, *key_expires_at)
+            Self::Insert { task, birth, state, key, now, outbox } => {
+                let outcome = insert(file, task, birth, state, key.as_ref(), *now)?;
+                tell(file, outcome, outbox)
             }
+            Self::Commit { task, state, was_final, key_expires_at, outbox } => {
+                let outcome = commit(file, task, state, *was_final, *key_expires_at)?;
+                tell(file, outcome, outbox)
+            }
+            Self::NoteSending(noted) => outbox::note(file, noted).map(|()| Outcome::Done),
             Self::PutAgent { id, content } => {
                 let sql = "INSERT INTO agent (id, content) VALUES (?1, ?2)
                            ON CONFLICT (id) DO UPDATE SET content = excluded.content";
@@ -70,6 +83,14 @@ impl Change {
             Self::Probe => done(file, "UPDATE probe SET times = times + 1", []),
         }
     }
+}
+
+/// Writes what is to be told of a change that was made.
+fn tell(file: &Connection, outcome: Outcome, rows: &[Written]) -> rusqlite::Result<Outcome> {
+    if matches!(outcome, Outcome::Inserted | Outcome::Committed) {
+        outbox::put(file, rows)?;
+    }
+    Ok(outcome)
 }
 
 fn run(file: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
@@ -219,7 +240,8 @@ fn purge(
         run(file, "DELETE FROM done WHERE no = ?1", params![no])?;
         run(file, "DELETE FROM task WHERE no = ?1", params![no])?;
     }
-    // Both are at most `limit`, which is a `u32`.
+    let messages = outbox::purge(file, finished_before, limit)?;
+    // All are at most `limit`, which is a `u32`.
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    Ok(Outcome::Purged { tasks: count(old.len()), keys: count(keys) })
+    Ok(Outcome::Purged { tasks: count(old.len()), keys: count(keys), messages: count(messages) })
 }

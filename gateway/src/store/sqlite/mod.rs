@@ -4,6 +4,7 @@
 mod change;
 mod failure;
 mod list;
+mod outbox;
 mod query;
 mod reader;
 mod row;
@@ -16,9 +17,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use reach_core::task::Task;
-use reach_schemas::{IdempotencyKey, TaskId, Timestamp};
+use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 
-use super::{AgentRow, Answer, Command, Counts, Error, KeyRow, Outcome, Query, Store};
+use super::{
+    AgentRow, Answer, Command, Counts, Error, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
+    Store,
+};
 use change::Change;
 use reader::Readers;
 use writer::Writer;
@@ -103,6 +107,18 @@ impl Store for SqliteStore {
 
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.readers.read(query::agents).boxed()
+    }
+
+    fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
+        self.readers.read(move |file| query::snapshot(file, |file| outbox::due(file, &ask))).boxed()
+    }
+
+    fn outbox_row(&self, id: WebhookId) -> Answer<'_, Option<OutboxRow>> {
+        self.readers.read(move |file| outbox::row(file, id)).boxed()
+    }
+
+    fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>> {
+        self.readers.read(move |file| outbox::list(file, &query)).boxed()
     }
 
     fn counts(&self) -> Answer<'_, Counts> {

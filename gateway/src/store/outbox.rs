@@ -1,0 +1,167 @@
+//! What is to be told to the world about the end of tasks. A row is written in the commit that ends the task, so that
+//! neither can be there without the other, and leaves when it has long been told.
+
+use reach_schemas::{AgentId, EventType, RawJson, TaskId, Timestamp, WebhookId, WebhookState, WebhookTry, WebhookView};
+use serde::{Deserialize, Serialize};
+
+/// One message to one receiver, and how its sending goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutboxRow {
+    /// What is sent, and to whom. It never changes.
+    pub message: Message,
+    /// How the sending goes.
+    pub sending: Sending,
+}
+
+/// What is sent, and to whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its id, the same over every try.
+    pub id: WebhookId,
+    /// What it tells.
+    pub kind: EventType,
+    /// Of which task.
+    pub task_id: TaskId,
+    /// The agent whose card names the receiver. None: the task names it.
+    pub agent_id: Option<AgentId>,
+    /// The receiver.
+    pub url: String,
+    /// Host and port of the receiver: messages to one host share a bound.
+    pub host: String,
+    /// When the task ended.
+    pub created_at: Timestamp,
+    /// The body, as it is sent.
+    pub body: RawJson,
+}
+
+/// How the sending of a message goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sending {
+    /// Where it is.
+    pub stage: Stage,
+    /// How often it was tried since it was made, or last sent anew by the operator.
+    pub tries: u32,
+    /// The last try.
+    pub last: Option<WebhookTry>,
+}
+
+/// Where the sending of a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// It is to be sent.
+    Waiting {
+        /// Not earlier.
+        due_at: Timestamp,
+    },
+    /// The receiver took it.
+    Delivered {
+        /// When.
+        at: Timestamp,
+    },
+    /// Every try failed.
+    Failed {
+        /// When the last one did.
+        at: Timestamp,
+    },
+    /// The receiver said that it is gone for good.
+    Gone {
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl Stage {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn state(self) -> WebhookState {
+        match self {
+            Self::Waiting { .. } => WebhookState::Waiting,
+            Self::Delivered { .. } => WebhookState::Delivered,
+            Self::Failed { .. } => WebhookState::Failed,
+            Self::Gone { .. } => WebhookState::Gone,
+        }
+    }
+
+    /// When it is to be sent. None: it is not.
+    #[must_use]
+    pub const fn due_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Waiting { due_at } => Some(due_at),
+            Self::Delivered { .. } | Self::Failed { .. } | Self::Gone { .. } => None,
+        }
+    }
+
+    /// When the sending ended. None: it has not.
+    #[must_use]
+    pub const fn ended_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Waiting { .. } => None,
+            Self::Delivered { at } | Self::Failed { at } | Self::Gone { at } => Some(at),
+        }
+    }
+}
+
+impl OutboxRow {
+    /// A message that is to be sent at once.
+    #[must_use]
+    pub fn new(message: Message) -> Self {
+        let stage = Stage::Waiting { due_at: message.created_at };
+        Self { message, sending: Sending { stage, tries: 0, last: None } }
+    }
+
+    /// The row as the operator sees it, without the body.
+    #[must_use]
+    pub fn view(&self) -> WebhookView {
+        let Self { message, sending } = self;
+        WebhookView {
+            webhook_id: message.id,
+            state: sending.stage.state(),
+            kind: message.kind,
+            url: message.url.clone(),
+            task_id: message.task_id,
+            agent_id: message.agent_id.clone(),
+            created_at: message.created_at,
+            tries: sending.tries,
+            due_at: sending.stage.due_at(),
+            ended_at: sending.stage.ended_at(),
+            last_try: sending.last.clone(),
+            body: None,
+        }
+    }
+}
+
+/// Which messages are to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutboxAsk {
+    /// Due at this time or earlier.
+    pub by: Timestamp,
+    /// To none of these hosts.
+    pub except: Vec<String>,
+    /// At most so many to one host.
+    pub per_host: u32,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Messages that are to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutboxDue {
+    /// The earliest first; of those due at one time, the first made first.
+    pub due: Vec<(WebhookId, String)>,
+    /// When the next one becomes due that is not due yet, whoever it is for.
+    pub next_at: Option<Timestamp>,
+}
+
+/// Which messages a list holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutboxQuery {
+    /// Only those in this state.
+    pub state: Option<WebhookState>,
+    /// Only those about this task.
+    pub task_id: Option<TaskId>,
+    /// Only those with a smaller id: older ones.
+    pub before: Option<WebhookId>,
+    /// At most so many.
+    pub limit: u32,
+}
