@@ -21,10 +21,13 @@ use crate::sessions::Sessions;
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::{SqliteConfig, SqliteStore};
+use crate::webhook::Secrets;
 use crate::worker::{self, recovery};
 
 /// The database's file within the data folder.
 pub const DATABASE: &str = "reach.db";
+/// The file within the data folder with what signs webhooks, unless the configuration names another place.
+pub const WEBHOOK_SECRET: &str = "webhook-secret";
 
 /// A gateway that runs.
 pub struct Running {
@@ -48,6 +51,16 @@ pub fn open_store(data: &Path) -> anyhow::Result<Arc<dyn Store>> {
     Ok(Arc::new(SqliteStore::open(SqliteConfig { path: data.join(DATABASE), bytes_max: None })?))
 }
 
+/// What signs webhooks: as the configuration says, else the file in the data folder.
+fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
+    if let Some(secrets) = &config.webhook_secrets {
+        return Ok(secrets.clone());
+    }
+    let path = config.data.join(WEBHOOK_SECRET);
+    Secrets::of_file(&path)
+        .with_context(|| format!("the file {} with what signs webhooks cannot be used", path.display()))
+}
+
 /// Puts a gateway together over a store, picks up what is open, and starts its workers.
 ///
 /// # Errors
@@ -68,7 +81,9 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
         clock,
         rng: fastrand::Rng::new(),
     };
-    let gateway = Gateway::new(ports, config.settings.clone());
+    let mut settings = config.settings.clone();
+    settings.webhooks.secrets = webhook_secrets(config)?;
+    let gateway = Gateway::new(ports, settings);
     let recovered = recovery::recover(&gateway).await?;
     for card in &config.agents {
         let agent = card.agent_id.clone();

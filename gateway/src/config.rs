@@ -1,6 +1,8 @@
 //! The configuration, typed twice: as the operator writes it (TOML), and as the gateway uses it. The passage between
 //! checks everything and tells every mistake at once.
 
+mod webhooks;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +12,7 @@ use reach_schemas::{AgentCard, Span};
 use serde::Deserialize;
 
 use crate::gateway::Settings;
+use crate::webhook::Secrets;
 
 /// Where the gateway listens unless told otherwise.
 pub const LISTEN: &str = "127.0.0.1:7340";
@@ -40,6 +43,8 @@ pub struct File {
     pub allow_process_registration: bool,
     /// How much work of each tier may be out at once.
     pub tiers: Option<TierLimits>,
+    /// How webhooks are sent.
+    pub webhooks: webhooks::Section,
     /// Agents that the gateway knows from the start; the way in for commands.
     pub agents: Vec<toml::Value>,
 }
@@ -53,6 +58,8 @@ pub struct Config {
     pub data: PathBuf,
     /// What the gateway goes by.
     pub settings: Settings,
+    /// What signs webhooks, if the file says where it is. None: a file in the data folder, made if it is not there.
+    pub webhook_secrets: Option<Secrets>,
     /// Agents that it knows from the start.
     pub agents: Vec<AgentCard>,
 }
@@ -127,15 +134,23 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
             usual
         }
     };
+    let (deadline, deadline_long) = (
+        span("deadline", file.deadline, usual.deadline),
+        span("deadline_long", file.deadline_long, usual.deadline_long),
+    );
+    let kept_for = span("keep_finished", file.keep_finished, usual.kept_for);
+    let keys_kept_for = span("keep_keys", file.keep_keys, usual.keys_kept_for);
+    let (webhooks, webhook_secrets) = webhooks::check(file.webhooks, &mut mistakes);
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
-        deadline: span("deadline", file.deadline, usual.deadline),
-        deadline_long: span("deadline_long", file.deadline_long, usual.deadline_long),
-        kept_for: span("keep_finished", file.keep_finished, usual.kept_for),
-        keys_kept_for: span("keep_keys", file.keep_keys, usual.keys_kept_for),
+        deadline,
+        deadline_long,
+        kept_for,
+        keys_kept_for,
         allow_process: file.allow_process_registration,
         fleet: fleet::Settings { tier_limits: file.tiers.unwrap_or_default(), ..usual.fleet },
+        webhooks,
     };
     if settings.open_max == 0 {
         mistakes.push("open_max: is 0: no task could be taken on".to_owned());
@@ -147,7 +162,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     match listen {
         Ok(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
-            Ok(Config { listen, data, settings, agents })
+            Ok(Config { listen, data, settings, webhook_secrets, agents })
         }
         Ok(_) | Err(()) => Err(Mistakes(mistakes)),
     }

@@ -17,11 +17,13 @@ use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
+use crate::outbox::Outbox;
 use crate::sessions::Sessions;
 use crate::store::{self, Committer, Outcome, Store};
 use crate::stores::Stores;
 use crate::turns::Turn;
 use crate::waiters::Waiters;
+use crate::webhook;
 
 /// How often a step is tried again when another commit was first.
 const CONFLICTS_MAX: u32 = 8;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub allow_process: bool,
     /// What the router goes by.
     pub fleet: fleet::Settings,
+    /// How webhooks are sent.
+    pub webhooks: webhook::Settings,
 }
 
 impl Default for Settings {
@@ -58,6 +62,7 @@ impl Default for Settings {
             keys_kept_for: idempotency::KEPT_FOR,
             allow_process: false,
             fleet: fleet::Settings::default(),
+            webhooks: webhook::Settings::default(),
         }
     }
 }
@@ -97,6 +102,7 @@ pub struct Gateway {
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) outbox: Outbox,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
     pub(crate) stopping: CancellationToken,
@@ -173,6 +179,7 @@ impl Gateway {
             open,
             waiters,
             metrics: Arc::default(),
+            outbox: Outbox::default(),
             own: Mutex::default(),
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
@@ -301,9 +308,14 @@ impl Gateway {
         let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
         let was_final = task.state.phase.name().is_final();
         let key_expires_at = next.state.finished_at.map(|at| at + self.settings.keys_kept_for);
-        let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now, Vec::new()).await;
+        let outbox = self.announce(&next);
+        let is_told = !outbox.is_empty();
+        let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now, outbox).await;
         match committed.map_err(NotApplied::Store)? {
             Outcome::Committed => {
+                if is_told {
+                    self.outbox.bell.notify_one();
+                }
                 self.carry_out(&next, step.effects);
                 Ok(Some(next))
             }

@@ -1,10 +1,10 @@
 //! The Agent-Reach gateway: finds the live agent that can do what is wanted, gets the request there once, proves that
 //! it arrived, and brings back a result or an explained failure.
 //!
-//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`, `metrics`), edges (their
-//! implementations), use cases (`gateway`, `stores`, `turns`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`),
-//! transports (`transport`), assembly (`boot`, `cli`). A layer names only those below it, and use cases never name an
-//! edge.
+//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`, `metrics`, `webhook`), edges (their
+//! implementations), use cases (`gateway`, `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`,
+//! `rest`), transports (`transport`), assembly (`boot`, `cli`). A layer names only those below it, and use cases never
+//! name an edge.
 
 pub mod adapter;
 pub mod boot;
@@ -18,6 +18,7 @@ pub mod gateway;
 pub mod metrics;
 pub mod open_tasks;
 pub mod ops;
+pub mod outbox;
 pub mod rest;
 pub mod rpc;
 pub mod sessions;
@@ -26,4 +27,5 @@ pub mod stores;
 pub mod transport;
 pub mod turns;
 pub mod waiters;
+pub mod webhook;
 pub mod worker;

@@ -126,6 +126,8 @@ codes! {
     TooLarge = 1012, "too_large", "REJECT_TOO_LARGE", 413, Caller, Never;
     /// The task was cancelled.
     Cancelled = 1013, "cancelled", "REACH_CANCELLED", 409, Caller, Never;
+    /// No such webhook.
+    WebhookNotFound = 1014, "webhook_not_found", "NOT_FOUND", 404, Caller, Never;
 
     /// No agent fits; `data.suggestions` names what is near and what each lacks.
     NoCandidate = 2001, "no_candidate", "ROUTING_NO_CANDIDATE", 503, Agent, Later;

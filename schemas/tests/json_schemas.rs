@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use reach_schemas::{
     AgentCard, Capability, Decision, Delivery, ErrorCode, Explanation, Failure, Method, Permission, RawJson, Submit,
-    TaskView,
+    TaskView, WebhookEvent,
     call::{ErrorData, HealthReport},
 };
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
@@ -104,6 +104,7 @@ fn others(generator: &mut SchemaGenerator) -> Vec<String> {
         name::<HealthReport>(generator),
         name::<Submit>(generator),
         name::<TaskView>(generator),
+        name::<WebhookEvent>(generator),
     ]
 }
 

@@ -235,7 +235,7 @@ impl From<Refusal> for Error {
             | Code::InvalidSchema
             | Code::ParamsMismatch
             | Code::TooLarge => Self::Invalid(refusal),
-            Code::AgentNotFound | Code::TaskNotFound => Self::NotFound(refusal),
+            Code::AgentNotFound | Code::TaskNotFound | Code::WebhookNotFound => Self::NotFound(refusal),
             Code::Forbidden => Self::Forbidden(refusal),
             Code::IdempotencyKeyReused => Self::IdempotencyKeyReused(refusal),
             Code::IdempotencyInFlight => Self::IdempotencyInFlight(refusal),

@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Fingerprint {
 /// The fingerprint of a request: whom it asks, for what, with which parameters, and in which mode.
 ///
 /// Left out is how it is to be done and not what: priority, tries, timeouts and deadline (a caller that sends again
-/// has less time left), trace, wait, what to do about the key, and the key and the caller, which are the scope in
+/// has less time left), trace, wait, who is told of the end, what to do about the key, and the key and the caller, which are the scope in
 /// which fingerprints are compared.
 #[must_use]
 pub fn fingerprint(request: &Submit) -> Fingerprint {
@@ -249,6 +249,7 @@ mod tests {
             tries: Some(1),
             priority: Some(9),
             traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
+            callbacks: vec![reach_schemas::Callback { url: "https://receiver.example".to_owned() }],
             idempotency_key: Some("k".parse().unwrap()),
             ..base.clone()
         };

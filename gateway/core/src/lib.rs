@@ -21,3 +21,4 @@ pub mod retry;
 pub mod schema;
 pub mod score;
 pub mod task;
+pub mod webhook;

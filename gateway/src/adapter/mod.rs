@@ -3,6 +3,7 @@
 
 pub mod http;
 pub mod process;
+pub(crate) mod retry_after;
 pub mod session;
 
 use std::collections::BTreeMap;

@@ -90,6 +90,7 @@ impl Gateway {
 
     async fn admit(&self, card: AgentCard, connection: Option<SessionId>) -> Result<Registered, Failure> {
         let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
+        self.check_failure_callbacks(checked.card())?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();
         self.keep(&card).await?;
@@ -125,13 +126,15 @@ impl Gateway {
                 .node(&card.agent_id)
                 .map(|node| (*node.card == *card && !node.is_draining, node.generation, node.registered_at))
         };
+        let now = self.now();
         let (generation, registered_at) = match known {
             Some((true, ..)) => return Ok(()),
             Some((false, generation, registered_at)) => (generation + 1, registered_at),
-            None => (1, self.now()),
+            None => (1, now),
         };
-        let row = AgentRow { card: card.clone(), generation, registered_at, draining: false };
+        let row = AgentRow { card: card.clone(), generation, registered_at, changed_at: now, draining: false };
         self.committer.submit(Command::PutAgent(row)).await?;
+        self.outbox.card_changed(&card.agent_id, now);
         Ok(())
     }
 
@@ -180,6 +183,7 @@ impl Gateway {
                 card: (*node.card).clone(),
                 generation: node.generation,
                 registered_at: node.registered_at,
+                changed_at: self.outbox.card_changed_at(agent),
                 draining: true,
             }
         };

@@ -13,3 +13,4 @@ pub mod read;
 pub mod report;
 pub mod submit;
 pub mod wait;
+pub mod webhooks;

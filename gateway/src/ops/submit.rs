@@ -10,6 +10,7 @@ use reach_core::digest::{Fingerprint, fingerprint};
 use reach_core::fleet::{Ask, Offering, Route, Unroutable};
 use reach_core::idempotency::{self, Verdict};
 use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, step};
+use reach_schemas::card::limits::CALLBACKS_MAX;
 use reach_schemas::{
     AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, Mode, PhaseName, Span, Submit, TaskId,
     TaskView, Tier, Timestamp,
@@ -80,6 +81,12 @@ pub(super) fn check(submit: &Submit) -> Result<(), Failure> {
     if submit.tries.is_some_and(|tries| tries == 0 || tries > TRIES_MAX) {
         return Err(invalid(format!("`tries` is 1 to {TRIES_MAX}")));
     }
+    if submit.callbacks.len() > CALLBACKS_MAX {
+        return Err(invalid(format!(
+            "`callbacks` has {} entries, at most {CALLBACKS_MAX} are taken",
+            submit.callbacks.len()
+        )));
+    }
     bounds::work("attempt_timeout", submit.attempt_timeout)?;
     bounds::work("deadline", submit.deadline)?;
     bounds::wait(submit.wait, Span::ZERO).map(|_| ())
@@ -124,6 +131,7 @@ impl Gateway {
         is_waited_for: bool,
     ) -> Result<TaskView, Failure> {
         check(submit)?;
+        self.check_callbacks(&submit.callbacks)?;
         if self.open.len() >= self.settings.open_max {
             let message = format!("{} tasks are open, as many as may be; nothing was taken on", self.settings.open_max);
             return Err(Failure {

@@ -110,6 +110,9 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
         Method::DeadLetterList => answer(gateway.dead_letters(grant(None)?, decode_params(call.params)?).await),
         Method::DeadLetterGet => answer(gateway.dead_letter(grant(None)?, decode_params(call.params)?).await),
         Method::DeadLetterRedrive => answer(gateway.redrive(grant(None)?, decode_params(call.params)?).await),
+        Method::WebhookList => answer(gateway.webhooks(grant(None)?, decode_params(call.params)?).await),
+        Method::WebhookGet => answer(gateway.webhook(grant(None)?, decode_params(call.params)?).await),
+        Method::WebhookRetry => answer(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?).await),
     }
 }
 

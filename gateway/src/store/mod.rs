@@ -90,6 +90,9 @@ pub struct AgentRow {
     pub generation: u64,
     /// When it registered first.
     pub registered_at: Timestamp,
+    /// When it last registered another card than before. 0: it is not known.
+    #[serde(default)]
+    pub changed_at: Timestamp,
     /// Whether it takes no new work.
     pub draining: bool,
 }

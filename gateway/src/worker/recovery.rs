@@ -27,6 +27,7 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
     let mut recovered = Recovered::default();
     for row in gateway.store.agents().await? {
         let agent = row.card.agent_id.clone();
+        gateway.outbox.card_changed(&agent, row.changed_at);
         match Checked::new(row.card) {
             Ok(checked) => {
                 let now = gateway.now();

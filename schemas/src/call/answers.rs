@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Working;
 use crate::{
     AgentCard, AgentId, Capability, CapabilityName, Delivery, Endpoint, Failure, PhaseName, RawJson, Span, Suggestion,
-    TaskId, TaskView, Timestamp,
+    TaskId, TaskView, Timestamp, WebhookId, WebhookView,
 };
 
 macro_rules! answers {
@@ -163,6 +163,21 @@ answers! {
         /// Since when the oldest of those waits that wait for an agent. None: none waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waiting_since: Option<Timestamp>,
+    }
+    /// The answer to `webhook/list`.
+    Webhooks {
+        /// Newest first.
+        webhooks: Vec<WebhookView>,
+        /// Where the gateway has the secret from that signs them: a file or an environment variable.
+        secret_from: String,
+    }
+    /// The answer to `webhook/retry`.
+    WebhooksRetried {
+        /// Those that are sent again now.
+        retried: Vec<WebhookId>,
+        /// Those that are not known.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        not_found: Vec<WebhookId>,
     }
     /// The `data` of every error object, and the members of every problem body.
     ErrorData {

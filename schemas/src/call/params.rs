@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, CapabilityName, FencingToken, IdempotencyKey, Mode, Namespace, PhaseName, RawJson, Span, TaskId,
-    Traceparent,
+    AgentId, Callback, CapabilityName, FencingToken, IdempotencyKey, Mode, Namespace, PhaseName, RawJson, Span, TaskId,
+    Traceparent, WebhookId, WebhookState,
 };
 
 macro_rules! params {
@@ -91,6 +91,10 @@ pub struct Submit {
     /// W3C trace context, carried to the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<Traceparent>,
+    /// Who is told of the end by a signed webhook, at most 16. A replay keeps those of the first request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "json-schema", schemars(length(max = crate::card::limits::CALLBACKS_MAX)))]
+    pub callbacks: Vec<Callback>,
     /// For `reach`: how long to wait for the end, at most 5 min. None: the attempt's timeout and a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Span>,
@@ -285,6 +289,37 @@ params! {
         /// The new deadline, from now. None: as long as the first was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Span>,
+    }
+    /// `webhook/list`: which webhooks, newest first.
+    WebhookList {
+        /// Only those in this state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<WebhookState>,
+        /// Only those of this task.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        /// At most so many, 1 to 1000. None: 50.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
+        limit: Option<u32>,
+        /// Go on with those older than this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<WebhookId>,
+    }
+    /// Names one webhook.
+    WebhookRef {
+        /// Which.
+        webhook_id: WebhookId,
+    }
+    /// `webhook/retry`: send them again now, with the whole schedule before them.
+    WebhookRetry {
+        /// These, at most 1000, whatever their state. Empty: all that failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        webhook_ids: Vec<WebhookId>,
+        /// At most so many, 1 to 1000. None: all of `webhook_ids`, or 100.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
+        limit: Option<u32>,
     }
 }
 

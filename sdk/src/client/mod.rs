@@ -152,7 +152,7 @@ fn read<R: DeserializeOwned>(method: &str, answer: &RawJson) -> Result<R> {
 fn is_repeatable(method: Method, params: &RawJson) -> bool {
     match method {
         Method::TaskSubmit | Method::Reach => has_key(params),
-        Method::TaskClaim | Method::TaskSubscribe | Method::DeadLetterRedrive => false,
+        Method::TaskClaim | Method::TaskSubscribe | Method::DeadLetterRedrive | Method::WebhookRetry => false,
         Method::AgentRegister
         | Method::AgentHeartbeat
         | Method::AgentDrain
@@ -173,7 +173,9 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::TaskRelease
         | Method::DeadLetterList
         | Method::DeadLetterGet
-        | Method::MetricsOverview => true,
+        | Method::MetricsOverview
+        | Method::WebhookList
+        | Method::WebhookGet => true,
     }
 }
 

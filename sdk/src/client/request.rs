@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use reach_schemas::call::{OnFailed, OnInFlight, Resolved};
-use reach_schemas::{Mode, RawJson, Submit};
+use reach_schemas::{Callback, Mode, RawJson, Submit};
 use serde::Serialize;
 
 use super::{Client, Completed, TaskHandle};
@@ -134,6 +134,12 @@ impl TaskRequest {
     /// W3C trace context, carried to the agent.
     pub fn traceparent(mut self, traceparent: impl AsRef<str>) -> Self {
         self.submit.traceparent = self.parsed("traceparent", traceparent.as_ref());
+        self
+    }
+
+    /// Has the end of the task told to this address, by a signed webhook. May be called several times.
+    pub fn callback(mut self, url: impl Into<String>) -> Self {
+        self.submit.callbacks.push(Callback { url: url.into() });
         self
     }
 

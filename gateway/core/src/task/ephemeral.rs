@@ -8,12 +8,13 @@ use super::{Phase, Task};
 impl Task {
     /// Whether the task, as it is, may be in memory only while its caller waits for it on the connection.
     ///
-    /// Not if anybody could name it later (an idempotency key) or take it up elsewhere (an offer, a queue); not while an
-    /// agent has it whose capability is anything but a `read`; and not once it has ended otherwise than with a result,
-    /// because people look at that, and send dead letters again.
+    /// Not if anybody could name it later (an idempotency key), is to be told of its end (a callback) or could take it up
+    /// elsewhere (an offer, a queue); not while an agent has it whose capability is anything but a `read`; and not once it
+    /// has ended otherwise than with a result, because people look at that, and send dead letters again.
     #[must_use]
     pub fn may_stay_in_memory(&self) -> bool {
-        if self.birth.submit.idempotency_key.is_some() || self.mode() != Mode::Direct {
+        let submit = &self.birth.submit;
+        if submit.idempotency_key.is_some() || !submit.callbacks.is_empty() || self.mode() != Mode::Direct {
             return false;
         }
         match &self.state.phase {
@@ -103,11 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_or_another_mode_makes_it_durable() {
+    fn a_key_a_callback_or_another_mode_makes_it_durable() {
         let keyed = Submit { idempotency_key: Some("k".parse().unwrap()), ..Submit::default() };
         let queued = Submit { mode: Mode::Queue, ..Submit::default() };
         let broadcast = Submit { mode: Mode::Broadcast, ..Submit::default() };
-        for submit in [keyed, queued, broadcast] {
+        let callbacks = vec![reach_schemas::Callback { url: "https://receiver.example".to_owned() }];
+        let told = Submit { callbacks, ..Submit::default() };
+        for submit in [keyed, queued, broadcast, told] {
             let waiting = Phase::Submitted { not_before: NOW, offered: Vec::new() };
             assert!(!task(submit, waiting, Effect::Read, Protocol::Http).may_stay_in_memory());
         }

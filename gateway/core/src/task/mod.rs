@@ -86,6 +86,9 @@ pub struct State {
     /// The newest token at the time when it was born, redriven, or last went down its fallback chain.
     #[serde(default)]
     pub begun_after: FencingToken,
+    /// The newest token at the time when it was last redriven; 0 if it never was.
+    #[serde(default)]
+    pub redriven_after: FencingToken,
     /// What is asked for now; a fallback changes it.
     pub target: Target,
     /// What the chosen capability says of timeouts, repeats and fallbacks. None: never routed.
@@ -180,6 +183,7 @@ impl Task {
             token: FencingToken(0),
             tries_used: 0,
             begun_after: FencingToken(0),
+            redriven_after: FencingToken(0),
             target: Target {
                 to_agent: submit.to_agent.clone(),
                 capability: submit.capability.clone(),

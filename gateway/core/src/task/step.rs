@@ -359,7 +359,7 @@ impl Next<'_> {
         self.state.phase = Phase::Submitted { not_before: self.now, offered: Vec::new() };
         self.state.target = fresh.target;
         (self.state.tries_used, self.state.fallbacks_taken) = (0, 0);
-        self.state.begun_after = self.state.token;
+        (self.state.begun_after, self.state.redriven_after) = (self.state.token, self.state.token);
         (self.state.fallback_from, self.state.progress, self.state.finished_at) = (None, None, None);
         self.state.unsure.clear();
         (self.state.deadline_at, self.state.redriven_at) = (deadline_at, Some(self.now));

@@ -1,17 +1,16 @@
 //! What an agent's answer over HTTP means. The status alone decides; the body of a refusal is only quoted, but for
 //! `"started": false`, by which an agent promises that it did not begin.
 
-use std::time::UNIX_EPOCH;
-
 use bytes::Bytes;
-use http::header::{LOCATION, RETRY_AFTER};
+use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use reach_core::task::event::Trace;
 use reach_schemas::call::HealthReport;
-use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Span, Timestamp};
+use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Timestamp};
 use serde_json::Value;
 
 use super::client::{Answered, BODY_MAX, Body, Silence};
+use crate::adapter::retry_after::retry_after;
 use crate::adapter::{Delivered, excerpt, not_started, unreadable};
 
 /// How large a refusal's body may be to be read for its members.
@@ -164,35 +163,5 @@ impl Problem {
             (false, "") => format!("the agent answered {status}"),
             (false, text) => format!("the agent answered {status}: {text}"),
         }
-    }
-}
-
-/// `Retry-After` as RFC 9110 section 10.2.3 has it: seconds, or a date.
-fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(secs) = text.parse::<u64>() {
-        return Some(Span::from_ms(secs.saturating_mul(1000)));
-    }
-    let at = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(Timestamp::from_ms(Span::from(at).as_ms()).since(now))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date_and_anything_else_is_nothing() {
-        let now = "2026-11-30T08:00:00Z".parse().unwrap();
-        let read = |text: &str| {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
-            retry_after(&headers, now)
-        };
-        assert_eq!(read("7"), Some(Span::from_secs(7)));
-        assert_eq!(read("99999999999999999999"), None);
-        assert_eq!(read("Mon, 30 Nov 2026 08:01:00 GMT"), Some(Span::from_secs(60)));
-        assert_eq!(read("Mon, 30 Nov 2026 07:00:00 GMT"), Some(Span::ZERO));
-        assert_eq!(read("soon"), None);
-        assert_eq!(read("-1"), None);
     }
 }

@@ -59,7 +59,7 @@ impl Exit {
     pub(crate) const fn of_code(code: ErrorCode) -> Self {
         use ErrorCode as Code;
         match code {
-            Code::AgentNotFound | Code::TaskNotFound => Self::NotFound,
+            Code::AgentNotFound | Code::TaskNotFound | Code::WebhookNotFound => Self::NotFound,
             Code::Overloaded | Code::StoreUnavailable | Code::StoreFull | Code::ShuttingDown => Self::Later,
             Code::Internal => Self::Internal,
             Code::AgentFailed

@@ -1,7 +1,7 @@
 //! The flags that say what is wanted, the same for submit, reach and resolve.
 
-use agent_reach_sdk::schemas::Namespace;
 use agent_reach_sdk::schemas::call::{OnFailed, OnInFlight};
+use agent_reach_sdk::schemas::{Callback, Namespace};
 use agent_reach_sdk::{AgentId, CapabilityName, IdempotencyKey, Mode, Span, Submit};
 use clap::{Args, ValueEnum};
 
@@ -45,6 +45,9 @@ pub(crate) struct TaskFlags {
     /// The agent that asks
     #[arg(long, value_name = "AGENT")]
     from: Option<AgentId>,
+    /// Who is told of the end by a signed webhook; may be given several times
+    #[arg(long = "callback", value_name = "URL")]
+    callbacks: Vec<String>,
 }
 
 /// What is wanted: at least one of these.
@@ -118,6 +121,7 @@ impl TaskFlags {
             tries: self.tries,
             from_agent: self.from,
             traceparent: None,
+            callbacks: self.callbacks.into_iter().map(|url| Callback { url }).collect(),
             wait: None,
         })
     }

@@ -1,0 +1,82 @@
+//! What the operator does with webhooks: looks at them, and has them sent again.
+
+use reach_core::access::Grant;
+use reach_schemas::call::{LIST_MAX, WebhookList, WebhookRef, WebhookRetry, Webhooks, WebhooksRetried};
+use reach_schemas::{ErrorCode, Failure, WebhookId, WebhookState, WebhookView};
+
+use super::bounds;
+use crate::gateway::Gateway;
+use crate::store::{Command, OutboxQuery, OutboxRow, Sending, Stage};
+
+/// How many are listed or sent again if the caller does not say.
+const LIST: u32 = 50;
+const RETRY: u32 = 100;
+
+impl Gateway {
+    /// Webhooks, newest first, without their bodies.
+    ///
+    /// # Errors
+    /// More are asked for than one list holds, or the store cannot be read.
+    pub async fn webhooks(&self, _grant: Grant, request: WebhookList) -> Result<Webhooks, Failure> {
+        let WebhookList { state, task_id, limit, before } = request;
+        let query = OutboxQuery { state, task_id, before, limit: bounds::limit(limit, LIST)? };
+        let rows = self.store.outbox_list(query).await?;
+        let secret_from = self.settings.webhooks.secrets.from().to_owned();
+        Ok(Webhooks { webhooks: rows.iter().map(OutboxRow::view).collect(), secret_from })
+    }
+
+    /// One webhook with its body.
+    ///
+    /// # Errors
+    /// There is no such webhook.
+    pub async fn webhook(&self, _grant: Grant, request: WebhookRef) -> Result<WebhookView, Failure> {
+        let id = request.webhook_id;
+        let row = self.store.outbox_row(id).await?.ok_or_else(|| {
+            let message = format!("no webhook {id} is known; they are kept as long as finished tasks");
+            Failure::new(ErrorCode::WebhookNotFound, message)
+        })?;
+        Ok(WebhookView { body: Some(row.message.body.clone()), ..row.view() })
+    }
+
+    /// Sends webhooks again now, under their own ids and with the whole schedule before them; a receiver that was gone is
+    /// taken to be there again.
+    ///
+    /// # Errors
+    /// More are asked for than may be at once, or the store cannot be read or written: then some may be on their way.
+    pub async fn retry_webhooks(&self, _grant: Grant, request: WebhookRetry) -> Result<WebhooksRetried, Failure> {
+        let named = request.webhook_ids.len();
+        if named > LIST_MAX as usize {
+            let message = format!("`webhook_ids` has {named} entries: send at most {LIST_MAX}");
+            return Err(Failure::new(ErrorCode::InvalidParams, message));
+        }
+        let limit = bounds::limit(request.limit, if named == 0 { RETRY } else { LIST_MAX })?;
+        let ids: Vec<WebhookId> = if request.webhook_ids.is_empty() {
+            let query = OutboxQuery { state: Some(WebhookState::Failed), limit, ..OutboxQuery::default() };
+            self.store.outbox_list(query).await?.iter().map(|row| row.message.id).collect()
+        } else {
+            request.webhook_ids
+        };
+        let mut answer = WebhooksRetried { retried: Vec::new(), not_found: Vec::new() };
+        for id in ids.into_iter().take(limit as usize) {
+            match self.store.outbox_row(id).await? {
+                Some(row) => {
+                    self.retry(row).await?;
+                    answer.retried.push(id);
+                }
+                None => answer.not_found.push(id),
+            }
+        }
+        self.outbox.bell.notify_one();
+        Ok(answer)
+    }
+
+    async fn retry(&self, row: OutboxRow) -> Result<(), Failure> {
+        let OutboxRow { message, sending } = row;
+        if let Some(agent) = &message.agent_id {
+            self.outbox.receiver_back(agent, &message.url);
+        }
+        let sending = Sending { stage: Stage::Waiting { due_at: self.now() }, tries: 0, ..sending };
+        self.committer.submit(Command::NoteSending { id: message.id, sending }).await?;
+        Ok(())
+    }
+}

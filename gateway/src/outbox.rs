@@ -1,0 +1,126 @@
+//! What is told to the world of the end of tasks: made here for the commit that ends one, and the bell that wakes the
+//! sender. Which receivers of agents are gone is known in memory, and read back from the messages that found it out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use reach_core::task::Task;
+use reach_core::webhook::{Announcement, body};
+use reach_schemas::{AgentCard, AgentId, Callback, ErrorCode, Failure, Timestamp, WebhookId};
+use tokio::sync::Notify;
+
+use crate::gateway::Gateway;
+use crate::store::{Message, OutboxRow};
+use crate::webhook::address::host_of;
+
+/// What is known in memory of the outbox.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Rings when there is something to be sent that was not there before.
+    pub bell: Notify,
+    gone: Mutex<Gone>,
+}
+
+#[derive(Debug, Default)]
+struct Gone {
+    /// Receivers on the cards of agents that said that they are gone for good.
+    receivers: BTreeSet<(AgentId, String)>,
+    /// When each card was last changed. What was found out before is not held against the new card.
+    changed_at: BTreeMap<AgentId, Timestamp>,
+}
+
+impl Outbox {
+    fn gone(&self) -> MutexGuard<'_, Gone> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The card of an agent was changed: all its receivers are told again.
+    pub(crate) fn card_changed(&self, agent: &AgentId, at: Timestamp) {
+        let mut gone = self.gone();
+        gone.receivers.retain(|(of, _)| of != agent);
+        gone.changed_at.insert(agent.clone(), at);
+    }
+
+    /// When the card of an agent was last changed, as far as it is known.
+    pub(crate) fn card_changed_at(&self, agent: &AgentId) -> Timestamp {
+        self.gone().changed_at.get(agent).copied().unwrap_or_default()
+    }
+
+    /// A receiver on the card of an agent said that it is gone for good. True: that is news.
+    pub(crate) fn receiver_gone(&self, agent: &AgentId, message: &Message) -> bool {
+        let mut gone = self.gone();
+        let is_of_this_card = gone.changed_at.get(agent).is_none_or(|changed_at| message.created_at >= *changed_at);
+        is_of_this_card && gone.receivers.insert((agent.clone(), message.url.clone()))
+    }
+
+    /// A receiver on the card of an agent is there again.
+    pub(crate) fn receiver_back(&self, agent: &AgentId, url: &str) {
+        self.gone().receivers.remove(&(agent.clone(), url.to_owned()));
+    }
+
+    /// Whether a receiver on the card of an agent said that it is gone for good.
+    pub(crate) fn is_gone(&self, agent: &AgentId, url: &str) -> bool {
+        self.gone().receivers.contains(&(agent.clone(), url.to_owned()))
+    }
+}
+
+impl Gateway {
+    /// What is to be told of a task as it is about to be stored: nothing unless it has ended. For the very commit in
+    /// which it ends, and no other.
+    pub(crate) fn announce(&self, task: &Task) -> Vec<OutboxRow> {
+        if !task.state.phase.name().is_final() {
+            return Vec::new();
+        }
+        let announced = {
+            let fleet = self.fleet();
+            task.announcements(|agent| {
+                fleet.node(agent).map(|node| node.card.on_failure_callbacks.clone()).unwrap_or_default()
+            })
+        };
+        announced.into_iter().filter_map(|announcement| self.message(task, announcement)).map(OutboxRow::new).collect()
+    }
+
+    fn message(&self, task: &Task, announcement: Announcement) -> Option<Message> {
+        let Announcement { url, event } = announcement;
+        // It was checked when it was named. One that is no address any more, after an upgrade, is told of in the log.
+        let host = match url.parse() {
+            Ok(parsed) => host_of(&parsed),
+            Err(error) => {
+                tracing::error!(task = %task.id(), %error, "a receiver that was taken on is no address");
+                return None;
+            }
+        };
+        let random = self.rng().u128(..);
+        Some(Message {
+            id: WebhookId::from_parts(self.now().as_ms(), random),
+            kind: event.kind,
+            task_id: task.id(),
+            agent_id: event.agent_id.clone(),
+            url,
+            host,
+            created_at: event.timestamp,
+            body: body(event),
+        })
+    }
+
+    /// Checks the receivers that a task names.
+    pub(crate) fn check_callbacks(&self, callbacks: &[Callback]) -> Result<(), Failure> {
+        for (at, callback) in callbacks.iter().enumerate() {
+            self.settings.webhooks.guard.check(&callback.url).map_err(|refused| {
+                let message = format!("`callbacks[{at}].url` {refused}");
+                Failure::new(ErrorCode::InvalidParams, message)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Checks whether the receivers that a card names may be told. That they are addresses is checked already.
+    pub(crate) fn check_failure_callbacks(&self, card: &AgentCard) -> Result<(), Failure> {
+        let wrong = |message: String| Failure::new(ErrorCode::InvalidCard, message);
+        for (at, url) in card.on_failure_callbacks.iter().enumerate() {
+            let checked = self.settings.webhooks.guard.check(url);
+            checked.map_err(|refused| wrong(format!("on_failure_callbacks[{at}]: {refused}")))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! Webhooks on the wire, in the form of Standard Webhooks 1.0 (<https://www.standardwebhooks.com>): which addresses may be
+//! told, with what they are signed, and one request. Who is told what and when is decided in the core.
+
+pub mod address;
+pub mod client;
+pub mod secret;
+
+use reach_core::webhook::schedule::RETRIES;
+use reach_schemas::Span;
+
+pub use address::Guard;
+pub use client::Client;
+pub use secret::Secrets;
+
+/// How webhooks are sent.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What signs them.
+    pub secrets: Secrets,
+    /// Which addresses may be told.
+    pub guard: Guard,
+    /// The waits between tries, after the first one, which comes at once.
+    pub retries: Vec<Span>,
+    /// How long a receiver may take to answer.
+    pub timeout: Span,
+    /// How many messages may be on their way to one host at once.
+    pub at_once_per_host: u32,
+}
+
+impl Default for Settings {
+    /// As usual, with a secret that nobody else knows.
+    fn default() -> Self {
+        Self {
+            secrets: Secrets::made(),
+            guard: Guard::default(),
+            retries: RETRIES.into(),
+            timeout: Span::from_secs(15),
+            at_once_per_host: 8,
+        }
+    }
+}
