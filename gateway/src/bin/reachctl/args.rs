@@ -3,8 +3,8 @@
 mod task;
 
 use agent_reach_sdk::client::DEFAULT_URL;
-use agent_reach_sdk::schemas::Namespace;
 use agent_reach_sdk::schemas::call::LIST_MAX;
+use agent_reach_sdk::schemas::{Namespace, WebhookId, WebhookState};
 use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -49,6 +49,9 @@ pub(crate) enum Command {
     /// Look at tasks that were given up on, and send them again
     #[command(subcommand)]
     DeadLetters(DeadLetters),
+    /// Look at webhooks and how their sending goes, and send them again
+    #[command(subcommand)]
+    Webhooks(Webhooks),
     /// Send an agent no new work; what it has may finish
     Drain { agent: AgentId },
     /// Register an agent by its card
@@ -212,6 +215,45 @@ pub(crate) enum DeadLetters {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Webhooks {
+    /// List webhooks, newest first
+    List {
+        /// Only those in this state
+        #[arg(long, value_parser = webhook_state())]
+        state: Option<WebhookState>,
+        /// Only those of this task
+        #[arg(long)]
+        task: Option<TaskId>,
+        /// At most so many
+        #[arg(long, default_value_t = 50, value_parser = limit())]
+        limit: u32,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Show one webhook with its body
+    Show { webhook: WebhookId },
+    /// Send webhooks again now, under their own ids
+    Retry {
+        #[command(flatten)]
+        which: WhichWebhooks,
+        /// At most so many [default: all that are named, or 100]
+        #[arg(long, value_parser = limit())]
+        limit: Option<u32>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct WhichWebhooks {
+    /// These, whatever their state
+    #[arg(value_name = "WEBHOOK")]
+    pub(crate) webhooks: Vec<WebhookId>,
+    /// All that failed, up to the limit
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
+
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Which {
@@ -236,6 +278,15 @@ fn phase() -> impl TypedValueParser<Value = PhaseName> {
     let words = PossibleValuesParser::new(PhaseName::ALL.map(PhaseName::as_str));
     words.try_map(|word| {
         PhaseName::ALL.into_iter().find(|phase| phase.as_str() == word).ok_or_else(|| format!("{word} is no phase"))
+    })
+}
+
+/// The states of webhooks by their words on the wire, which shells complete.
+fn webhook_state() -> impl TypedValueParser<Value = WebhookState> {
+    let words = PossibleValuesParser::new(WebhookState::ALL.map(WebhookState::as_str));
+    words.try_map(|word| {
+        let state = WebhookState::ALL.into_iter().find(|state| state.as_str() == word);
+        state.ok_or_else(|| format!("{word} is no state"))
     })
 }
 
@@ -283,10 +334,19 @@ mod tests {
             "get agents --limit 1001",
             "register",
             "register card.json --example",
+            "webhooks list --state sent",
+            "webhooks show 17",
+            "webhooks retry",
+            "webhooks retry --failed msg_01980c5e7a007c3a9b1e5f2d4c6a8e01",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
-        for line in ["dead-letters redrive --all", "get tasks --phase dead_lettered --watch --interval 1s", "errors"] {
+        for line in [
+            "dead-letters redrive --all",
+            "get tasks --phase dead_lettered --watch --interval 1s",
+            "errors",
+            "webhooks retry --failed",
+        ] {
             assert!(parse(line).is_ok(), "{line}");
         }
     }

@@ -8,6 +8,7 @@ mod raw;
 mod status;
 mod submit;
 mod top;
+mod webhooks;
 
 pub(crate) use agents::EXAMPLE_HELP;
 pub(crate) use status::Status;
@@ -44,6 +45,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
             open().await?.show::<Explanation>(Method::TaskExplain, &params, explanation::whole).await
         }
         Command::DeadLetters(command) => dead_letters::run(command, &open().await?).await,
+        Command::Webhooks(command) => webhooks::run(command, &open().await?).await,
         Command::Drain { agent } => agents::leave(Method::AgentDrain, agent, &open().await?).await,
         Command::Deregister { agent } => agents::leave(Method::AgentDeregister, agent, &open().await?).await,
         Command::Register { file: Some(file), example: _ } => agents::register(&file, &open().await?).await,

@@ -12,6 +12,7 @@ pub(crate) mod suggestions;
 pub(crate) mod tasks;
 pub(crate) mod text;
 pub(crate) mod top;
+pub(crate) mod webhooks;
 mod why;
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use agent_reach_sdk::schemas::call::{Agents, Found, Overview, Redriven, Resolved};
+use agent_reach_sdk::schemas::call::{Agents, Found, Overview, Redriven, Resolved, Webhooks, WebhooksRetried};
 use agent_reach_sdk::{Error, Explanation, Refusal, Timestamp};
 use serde::de::DeserializeOwned;
 
-use super::{Look, agents, capabilities, explanation, tasks, top};
+use super::{Look, agents, capabilities, explanation, tasks, top, webhooks};
 use crate::complaint::Complaint;
 use crate::exit::Stop;
 
@@ -118,6 +118,20 @@ fn redriven_and_refused_dead_letters_are_told_apart() {
     )
     .unwrap();
     check("redriven_100", 100, &tasks::redriven(&answer, &look(100)));
+}
+
+#[test]
+fn webhooks_show_how_their_sending_goes_and_where_the_secret_is() {
+    let answer: Webhooks = sample("webhooks.json");
+    for width in [80, 100] {
+        check(&format!("webhooks_{width}"), width, &webhooks::table(&answer, 50, &look(width)));
+    }
+    check("webhook_100", 200, &webhooks::whole(&answer.webhooks[0], &look(100)));
+    let retried = WebhooksRetried {
+        retried: vec![answer.webhooks[0].webhook_id],
+        not_found: vec![answer.webhooks[1].webhook_id],
+    };
+    check("retried_100", 100, &webhooks::retried(&retried, &look(100)));
 }
 
 #[test]
