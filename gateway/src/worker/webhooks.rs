@@ -212,19 +212,20 @@ impl Gateway {
     fn after(&self, message: &Message, tries: u32, tried: &Tried) -> Sending {
         let now = self.now();
         let next = tried.answer.next(tries, &self.settings.webhooks.retries, now, &mut self.rng());
-        let (id, url, task) = (message.id, &message.url, message.task_id);
+        // The path of an address is often a secret of its own.
+        let (id, host, task) = (message.id, &message.host, message.task_id);
         let error = tried.error.as_deref().unwrap_or_default();
         let stage = match next {
             Next::Delivered => {
-                tracing::debug!(webhook = %id, %url, %task, tries, "a webhook was delivered");
+                tracing::debug!(webhook = %id, %host, %task, tries, "a webhook was delivered");
                 Stage::Delivered { at: now }
             }
             Next::Again { due_at } => {
-                tracing::info!(webhook = %id, %url, %task, tries, %due_at, error, "a webhook will be sent again");
+                tracing::info!(webhook = %id, %host, %task, tries, %due_at, error, "a webhook will be sent again");
                 Stage::Waiting { due_at }
             }
             Next::Failed => {
-                tracing::warn!(webhook = %id, %url, %task, tries, error, "a webhook was given up on; webhook/retry sends it again");
+                tracing::warn!(webhook = %id, %host, %task, tries, error, "a webhook was given up on; webhook/retry sends it again");
                 Stage::Failed { at: now }
             }
             Next::Gone => {
@@ -240,13 +241,15 @@ impl Gateway {
     }
 
     fn gone(&self, message: &Message) {
-        let (url, task) = (&message.url, message.task_id);
+        let (host, task) = (&message.host, message.task_id);
         match &message.agent_id {
             Some(agent) if self.outbox.receiver_gone(agent, message) => {
-                tracing::warn!(%url, %agent, "a receiver on an agent's card answered 410: it is told nothing more until the card changes");
+                tracing::warn!(%host, %agent, "a receiver on an agent's card answered 410: it is told nothing more until the card changes");
             }
             Some(_) => {}
-            None => tracing::warn!(%url, %task, "a task's receiver answered 410: it is told nothing more of this task"),
+            None => {
+                tracing::warn!(%host, %task, "a task's receiver answered 410: it is told nothing more of this task")
+            }
         }
     }
 

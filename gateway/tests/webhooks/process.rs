@@ -93,6 +93,7 @@ async fn a_receiver_on_a_card_that_is_gone_is_told_nothing_until_the_card_change
     assert_eq!(gones(), 2);
     let log = std::fs::read_to_string(folder.path().join("gateway.log")).unwrap();
     assert!(log.contains("answered 410") && log.contains("worker@n"), "{log}");
+    assert!(log.contains(&receiver.address.to_string()) && !log.contains("/gone"), "a path may be a secret: {log}");
 }
 
 /// What the log and the answers of a gateway say, and whether any secret is in it.
