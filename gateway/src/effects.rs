@@ -9,7 +9,9 @@ use reach_core::bulkhead::Seat;
 use reach_core::task::{Effects, Event, Task, event::Trace};
 use reach_schemas::call::{TaskRef, Working};
 use reach_schemas::method::push;
-use reach_schemas::{AgentId, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId};
+use reach_schemas::{
+    AgentId, CapabilityName, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId, TaskRecord,
+};
 
 use crate::adapter::{Adapter, Delivered};
 use crate::bus::Note;
@@ -36,6 +38,9 @@ impl Gateway {
         }
         self.open.put(task);
         self.metrics.stepped(task, &effects, now);
+        if effects.changed {
+            log_end(task);
+        }
         if let Some(ended) = &effects.ended {
             self.open.unpark_for(&ended.agent_id, 1, now);
             self.open.ring(&ended.agent_id);
@@ -109,8 +114,8 @@ impl Gateway {
             )),
         };
         match delivered {
-            Delivered::Done(result) => {
-                let event = self.completion(task, token, result).unwrap_or_else(Misfit::into_event);
+            Delivered::Done { result, token_count } => {
+                let event = self.completion(task, token, result, token_count).unwrap_or_else(Misfit::into_event);
                 self.settle(task, event).await;
             }
             Delivered::Accepted => self.settle(task, Event::Accept { token }).await,
@@ -119,7 +124,13 @@ impl Gateway {
     }
 
     /// What the result of an attempt means: the end of the task, or a failure if it does not fit the output schema.
-    pub(crate) fn completion(&self, task: &Task, token: FencingToken, result: RawJson) -> Result<Event, Misfit> {
+    pub(crate) fn completion(
+        &self,
+        task: &Task,
+        token: FencingToken,
+        result: RawJson,
+        token_count: Option<u64>,
+    ) -> Result<Event, Misfit> {
         let violations = task.live_attempt().map(|attempt| {
             let fleet = self.fleet();
             let offer = fleet.node(&attempt.agent_id).and_then(|node| node.offer(&attempt.capability));
@@ -127,7 +138,7 @@ impl Gateway {
         });
         let violations = violations.unwrap_or_default();
         if violations.is_empty() {
-            return Ok(Event::Complete { token, result });
+            return Ok(Event::Complete { token, result, token_count });
         }
         let message = format!("the result does not fit the capability's output schema: {}", violations.join("; "));
         let is_repeatable = task.state.plan.as_ref().is_some_and(|plan| plan.effect.is_repeatable());
@@ -154,6 +165,25 @@ impl Gateway {
             }
         }
     }
+}
+
+/// Writes the one line of a task that has just ended. A field that is missing says that there is nothing to say.
+fn log_end(task: &Task) {
+    let Some(record) = task.record() else { return };
+    let TaskRecord { reach_id, from_agent, to_agent, method, .. } = &record;
+    tracing::info!(
+        target: "task",
+        %reach_id,
+        from_agent = from_agent.as_ref().map(AgentId::as_str),
+        to_agent = to_agent.as_ref().map(AgentId::as_str),
+        method = method.as_ref().map(CapabilityName::as_str),
+        status_code = record.status_code,
+        latency_ms = record.latency_ms,
+        token_count = record.token_count,
+        error_message = record.error_message,
+        fallback_from = record.fallback_from.as_ref().map(CapabilityName::as_str),
+        "task ended"
+    );
 }
 
 /// A result that does not fit its output schema.

@@ -27,7 +27,7 @@ pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namesp
 pub use method::{Method, Permission};
 pub use pattern::AgentPattern;
 pub use raw::RawJson;
-pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskView};
+pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskRecord, TaskView};
 pub use time::{Span, Timestamp};
 pub use trace::Traceparent;
 pub use webhook::{Callback, EventType, WebhookEvent, WebhookState, WebhookTry, WebhookView};

@@ -198,6 +198,37 @@ pub struct TaskView {
     /// When it became final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+    /// How long it took from being taken on, or last sent again, to its end, in ms. None: not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
+    /// How many tokens of a language model its last attempt took. None: its agent did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_count: Option<u64>,
+}
+
+/// A task that has ended in a few words, under the names by which records of agents' calls are kept and compared. The
+/// line `task ended` of the gateway's log has the same fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+pub struct TaskRecord {
+    /// The task's id.
+    pub reach_id: TaskId,
+    /// Who asked.
+    pub from_agent: Option<AgentId>,
+    /// Who had it last.
+    pub to_agent: Option<AgentId>,
+    /// What that agent was asked for: its capability.
+    pub method: Option<CapabilityName>,
+    /// How it ended: `REACH_OK`, `REACH_FALLBACK`, or the outcome word of the error code.
+    pub status_code: String,
+    /// How long it took from being taken on, or last sent again, to its end.
+    pub latency_ms: u64,
+    /// How many tokens of a language model its last attempt took, if its agent said so.
+    pub token_count: Option<u64>,
+    /// Why it did not end well.
+    pub error_message: Option<String>,
+    /// The capability that was asked first, if it went down its fallback chain.
+    pub fallback_from: Option<CapabilityName>,
 }
 
 /// One try of a task on one agent.
@@ -270,4 +301,7 @@ pub struct Explanation {
     pub task: TaskView,
     /// The decisions, oldest first.
     pub decisions: Vec<Decision>,
+    /// How it ended, in a few words. None: it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<TaskRecord>,
 }

@@ -24,7 +24,12 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delivered {
     /// The agent answered with the result.
-    Done(RawJson),
+    Done {
+        /// The result, as it wrote it.
+        result: RawJson,
+        /// How many tokens of a language model it took. None: it did not say.
+        token_count: Option<u64>,
+    },
     /// The agent has it and will report.
     Accepted,
     /// It failed.

@@ -74,7 +74,7 @@ impl Gateway {
         let task = self.spoken_of(&grant, request.task_id).await?;
         let null = || RawJson::of(&()).expect("null can be written as JSON");
         let result = request.result.unwrap_or_else(null);
-        match self.completion(&task, request.token, result) {
+        match self.completion(&task, request.token, result, request.token_count) {
             Ok(event) => self.report(grant, request.task_id, event).await,
             Err(misfit) => {
                 let told = Failure { data: None, ..misfit.failure.clone() };

@@ -77,13 +77,13 @@ pub(crate) fn probing(timeout: Span) -> ProbePolicy {
 pub(crate) fn failed(delivered: Delivered) -> (Failure, Trace) {
     match delivered {
         Delivered::Failed { failure, trace } => (failure, trace),
-        other @ (Delivered::Done(_) | Delivered::Accepted) => panic!("a failure was expected, not {other:?}"),
+        other @ (Delivered::Done { .. } | Delivered::Accepted) => panic!("a failure was expected, not {other:?}"),
     }
 }
 
 /// A result as it came.
 pub(crate) fn done(text: &str) -> Delivered {
-    Delivered::Done(RawJson::parse(text).unwrap())
+    Delivered::Done { result: RawJson::parse(text).unwrap(), token_count: None }
 }
 
 impl Peers {

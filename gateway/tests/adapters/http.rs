@@ -43,6 +43,8 @@ impl Script {
             "/nothing" => json(204, ""),
             "/empty" => json(200, " \n"),
             "/created" => json(201, "[1]"),
+            "/counted" => (StatusCode::OK, [("agent-reach-token-count", "17")], "[1]").into_response(),
+            "/miscounted" => (StatusCode::OK, [("agent-reach-token-count", "-1")], "[1]").into_response(),
             "/words" => json(200, "all went well"),
             "/huge" => format!("\"{}\"", "x".repeat(9 * 1024 * 1024)).into_response(),
             "/busy" => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "3")], "later").into_response(),
@@ -393,4 +395,12 @@ async fn a_cancellation_that_nobody_answers_is_given_up() {
     let agent = agent();
     let cancel = peers.adapter.cancel(&stuck, &agent, TaskId::from_parts(1, 1), FencingToken(1));
     timeout(Duration::from_secs(4), cancel).await.expect("two seconds are enough");
+}
+
+#[tokio::test]
+async fn an_agent_may_say_how_many_tokens_it_took_and_a_count_that_is_none_is_left_out() {
+    for (path, token_count) in [("/counted", Some(17)), ("/miscounted", None), ("/created", None)] {
+        let expected = Delivered::Done { result: RawJson::parse("[1]").unwrap(), token_count };
+        assert_eq!(ask(path, Effect::Read).await, expected, "{path}");
+    }
 }

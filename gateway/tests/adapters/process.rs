@@ -149,7 +149,7 @@ async fn a_command_without_parameters_reads_an_empty_object_and_may_ignore_it() 
     // Neither side waits for the other to read first.
     assert_eq!(
         scripts.adapter.deliver(&scripts.sh("cat.sh", "cat"), large.clone()).await,
-        Delivered::Done(large.params.unwrap())
+        Delivered::Done { result: large.params.unwrap(), token_count: None }
     );
 }
 

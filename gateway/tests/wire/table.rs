@@ -122,14 +122,20 @@ async fn answers(over: Over) -> Vec<String> {
     answers
 }
 
-/// Instants are of each run. Everything else is the same, numbers to the digit.
+/// Instants are of each run, and how long something took. Everything else is the same, numbers to the digit.
 fn comparable(answer: &str) -> String {
-    let mut comparable = String::new();
+    let (mut comparable, mut is_duration) = (String::new(), false);
     for (at, part) in answer.split('"').enumerate() {
         let is_instant = part.parse::<reach_schemas::Timestamp>().is_ok();
         let is_id = part.parse::<reach_schemas::TaskId>().is_ok();
         comparable.push_str(if at > 0 { "\"" } else { "" });
+        let part = if is_duration {
+            part.trim_start_matches([':', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        } else {
+            part
+        };
         comparable.push_str(if is_instant || is_id { "-" } else { part });
+        is_duration = matches!(part, "latency_ms" | "took_us");
     }
     comparable
 }

@@ -234,6 +234,9 @@ params! {
         /// The result. None: `null`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<RawJson>,
+        /// How many tokens of a language model the attempt took. None: not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_count: Option<u64>,
     }
     /// `task/fail`: it did not work.
     Fail {

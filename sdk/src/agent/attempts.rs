@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn done() -> Outcome {
-        Outcome::Completed(reach_schemas::RawJson::parse("1").unwrap())
+        Outcome::Completed(reach_schemas::RawJson::parse("1").unwrap(), None)
     }
 
     #[track_caller]

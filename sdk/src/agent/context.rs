@@ -1,6 +1,7 @@
 //! What a handler knows of the attempt that it works on, and what it can say about it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reach_schemas::call::{Noted, Progress};
@@ -32,6 +33,7 @@ struct Inner {
     idempotency_key: String,
     deadline_at: Timestamp,
     traceparent: Option<Traceparent>,
+    tokens: AtomicU64,
 }
 
 impl std::fmt::Debug for Context {
@@ -57,6 +59,7 @@ impl Context {
             idempotency_key: delivery.idempotency_key.clone(),
             deadline_at: delivery.deadline_at,
             traceparent: delivery.traceparent.clone(),
+            tokens: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -78,6 +81,16 @@ impl Context {
                 attempts.stop((*task_id, *token));
             }
         })
+    }
+
+    /// Counts tokens of a language model that the work took. Their sum goes with the result, into the task's record.
+    pub fn count_tokens(&self, tokens: u64) {
+        self.inner.tokens.fetch_add(tokens, Ordering::Relaxed);
+    }
+
+    /// How many were counted. None: none were.
+    pub(super) fn token_count(&self) -> Option<u64> {
+        Some(self.inner.tokens.load(Ordering::Relaxed)).filter(|tokens| *tokens > 0)
     }
 
     /// Whether the work has been called off.

@@ -23,11 +23,17 @@ pub struct HttpAnswer {
     pub body: String,
     /// The seconds for a `Retry-After` header, if there is to be one.
     pub retry_after: Option<u64>,
+    /// The number for an `Agent-Reach-Token-Count` header, if there is to be one.
+    pub token_count: Option<u64>,
 }
 
 impl HttpAnswer {
     fn json(status: u16, body: &impl Serialize) -> Self {
-        Self { status, body: serde_json::to_string(body).unwrap_or_default(), retry_after: None }
+        Self { status, body: serde_json::to_string(body).unwrap_or_default(), retry_after: None, token_count: None }
+    }
+
+    fn done(result: &RawJson, token_count: Option<u64>) -> Self {
+        Self { token_count, ..Self::json(200, result) }
     }
 
     fn refused(refusal: &Refusal) -> Self {
@@ -93,7 +99,7 @@ async fn deliver(worker: &Arc<Worker>, answer_within: Duration, delivery: Delive
     let seat = match worker.take(&delivery) {
         Ok(Taken::New(seat)) => seat,
         Ok(Taken::Running) => return accepted,
-        Ok(Taken::Ended(Outcome::Completed(result))) => return HttpAnswer::json(200, &result),
+        Ok(Taken::Ended(Outcome::Completed(result, tokens))) => return HttpAnswer::done(&result, tokens),
         Ok(Taken::Ended(outcome)) => {
             let worker = worker.clone();
             tokio::spawn(async move { worker.report_again(&outcome, &delivery).await });
@@ -113,7 +119,7 @@ async fn deliver(worker: &Arc<Worker>, answer_within: Duration, delivery: Delive
     });
     let mut ending = Ending { worker: waiting, ending: Some(ending) };
     match timeout(answer_within, ending.take_success()).await {
-        Ok(Some(result)) => HttpAnswer::json(200, &result),
+        Ok(Some((result, tokens))) => HttpAnswer::done(&result, tokens),
         Ok(None) | Err(_) => accepted,
     }
 }
@@ -126,11 +132,11 @@ struct Ending {
 }
 
 impl Ending {
-    async fn take_success(&mut self) -> Option<RawJson> {
+    async fn take_success(&mut self) -> Option<(RawJson, Option<u64>)> {
         let (outcome, reporting) = self.ending.as_mut()?.await.ok()?;
         self.ending = None;
         match outcome {
-            Outcome::Completed(result) => Some(result),
+            Outcome::Completed(result, tokens) => Some((result, tokens)),
             Outcome::Failed(_) | Outcome::Stopped => {
                 self.report(outcome, reporting);
                 None

@@ -87,13 +87,18 @@ async fn respond(
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let answer = match Limited::new(body, BODY_MAX).collect().await {
         Ok(body) => answer(&worker, answer_within, parts.method.as_str(), target, &body.to_bytes()).await,
-        Err(_) => HttpAnswer { status: 413, body: r#"{"code":"too_large"}"#.to_owned(), retry_after: None },
+        Err(_) => {
+            HttpAnswer { status: 413, body: r#"{"code":"too_large"}"#.to_owned(), retry_after: None, token_count: None }
+        }
     };
     let mut response = Response::new(Full::from(answer.body));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(seconds) = answer.retry_after {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    if let Some(tokens) = answer.token_count {
+        response.headers_mut().insert("agent-reach-token-count", tokens.into());
     }
     Ok(response)
 }

@@ -76,7 +76,8 @@ impl<E: std::error::Error> From<E> for HandlerError {
 /// How an attempt ended.
 #[derive(Debug, Clone)]
 pub(super) enum Outcome {
-    Completed(RawJson),
+    /// With a result, and the tokens of a language model that it took.
+    Completed(RawJson, Option<u64>),
     Failed(HandlerError),
     /// The gateway had it stopped and wants to hear no more of it.
     Stopped,
@@ -87,8 +88,9 @@ impl Outcome {
     pub(super) fn report(&self, task_id: TaskId, token: FencingToken) -> Option<(Method, RawJson)> {
         match self {
             Self::Stopped => None,
-            Self::Completed(result) => {
-                written(Method::TaskComplete, &Complete { task_id, token, result: Some(result.clone()) })
+            Self::Completed(result, token_count) => {
+                let result = Some(result.clone());
+                written(Method::TaskComplete, &Complete { task_id, token, result, token_count: *token_count })
             }
             Self::Failed(HandlerError { kind: Kind::Poison, message, .. }) => {
                 let release = Release { task_id, token, poison: true, message: Some(message.clone()) };
@@ -112,14 +114,14 @@ impl Outcome {
     /// Roughly how much memory it holds.
     pub(super) fn size(&self) -> usize {
         match self {
-            Self::Completed(result) => result.get().len(),
+            Self::Completed(result, _) => result.get().len(),
             Self::Failed(error) => error.message.len() + error.data.as_ref().map_or(0, |data| data.get().len()),
             Self::Stopped => 0,
         }
     }
 
     pub(super) fn is_success(&self) -> bool {
-        matches!(self, Self::Completed(_))
+        matches!(self, Self::Completed(..))
     }
 }
 

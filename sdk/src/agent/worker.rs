@@ -121,7 +121,7 @@ impl Worker {
         };
         let context = Context::new(self.client.clone(), self.attempts.clone(), seat.cancel.clone(), &delivery);
         // A task of its own, so that a panic ends the attempt and not the agent.
-        let mut running = tokio::spawn(handler(Task::new(delivery), context));
+        let mut running = tokio::spawn(handler(Task::new(delivery), context.clone()));
         let overdue = async {
             seat.cancel.cancelled().await;
             tokio::time::sleep(STOP_GRACE).await;
@@ -135,7 +135,7 @@ impl Worker {
         };
         match ended {
             _ if seat.is_stopped() => Outcome::Stopped,
-            Ok(Ok(result)) => Outcome::Completed(result),
+            Ok(Ok(result)) => Outcome::Completed(result, context.token_count()),
             Ok(Err(error)) => Outcome::Failed(error),
             Err(error) if error.is_panic() => Outcome::Failed(HandlerError::failed("the handler panicked")),
             Err(_) => Outcome::Failed(HandlerError::retryable("the agent stopped before the work was done")),

@@ -148,3 +148,31 @@ async fn what_cannot_be_taken_is_refused_by_status() {
     assert_eq!(post(&url, &json!({ "no": "delivery" })).await.0, 422);
     assert_eq!(post(&format!("{url}nowhere"), &json!({})).await.0, 404);
 }
+
+#[tokio::test]
+async fn tokens_that_the_work_counted_go_with_its_result_whichever_way_it_goes() {
+    let work = |_: Task, context: Context| async move {
+        context.count_tokens(40);
+        context.count_tokens(2);
+        Ok::<_, HandlerError>(json!("done"))
+    };
+    let quick = gateway().await;
+    let (_agent, url) = start(&quick, work, Duration::from_secs(20)).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = client.post(&url).body(delivery(TASK, 1, &json!({})).to_string()).send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), &answer.headers()["agent-reach-token-count"]), (200, &"42".parse().unwrap()));
+
+    let (slow, gate) = (gateway().await, Arc::new(Notify::new()));
+    let opened = gate.clone();
+    let late = move |task: Task, context: Context| {
+        let opened = opened.clone();
+        async move {
+            opened.notified().await;
+            work(task, context).await
+        }
+    };
+    let (_agent, url) = start(&slow, late, Duration::ZERO).await;
+    assert_eq!(post(&url, &delivery(TASK, 1, &json!({}))).await.0, 202);
+    gate.notify_one();
+    assert_eq!(reported(&slow, "task/complete").await["token_count"], 42);
+}

@@ -169,7 +169,7 @@ impl Evaluation {
 
     fn task_ended(&mut self, task: &Task, ended: Option<&EndedAttempt>, now: Timestamp) {
         let state = &task.state;
-        let took = now.since(state.redriven_at.unwrap_or(task.birth.created_at));
+        let took = task.took().unwrap_or_default();
         let is_answered = ended.is_some_and(|ended| matches!(ended.ending, Ending::Succeeded | Ending::Answered));
         let is_completed = matches!(state.phase, Phase::Completed { .. });
         let is_cancelled = matches!(state.phase, Phase::Cancelled);

@@ -95,6 +95,8 @@ pub enum Event {
         token: FencingToken,
         /// The result.
         result: RawJson,
+        /// How many tokens of a language model the attempt took. None: not known.
+        token_count: Option<u64>,
     },
     /// The agent failed, or could not be reached, or was lost.
     Fail {

@@ -113,6 +113,9 @@ pub struct State {
     /// When it was last sent again after it had ended. None: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redriven_at: Option<Timestamp>,
+    /// How many tokens of a language model the last attempt took, if its agent said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_count: Option<u64>,
 }
 
 /// What is asked for.
@@ -200,6 +203,7 @@ impl Task {
             deadline_at: birth.created_at + deadline,
             finished_at: None,
             redriven_at: None,
+            token_count: None,
         };
         Self { birth: Arc::new(birth), version: 0, state }
     }

@@ -114,7 +114,10 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
         Event::Accept { token } => next.accept(token)?,
         Event::Progress { token, progress } => next.progress(token, progress)?,
         Event::Renew { token } => next.renew(token)?,
-        Event::Complete { token, result } => next.complete(token, result)?,
+        Event::Complete { token, result, token_count } => {
+            next.complete(token, result)?;
+            next.state.token_count = token_count;
+        }
         Event::Fail { token, failure, trace } => {
             next.live(token)?;
             ending::failed(&mut next, failure, trace, rng);
@@ -193,7 +196,7 @@ impl Next<'_> {
             ended_at: None,
             failure: None,
         });
-        self.state.progress = None;
+        (self.state.progress, self.state.token_count) = (None, None);
         (self.effects.began, self.effects.changed) = (true, true);
     }
 

@@ -1,7 +1,7 @@
 //! A task as callers see it.
 
 use reach_schemas::error::{REACH_FALLBACK, REACH_OK};
-use reach_schemas::{AttemptView, ErrorCode, Explanation, Failure, TaskView};
+use reach_schemas::{AttemptView, ErrorCode, Explanation, Failure, Span, TaskRecord, TaskView};
 
 use super::{Attempt, Phase, Task};
 
@@ -43,13 +43,39 @@ impl Task {
             created_at: self.birth.created_at,
             deadline_at: state.deadline_at,
             finished_at: state.finished_at,
+            latency_ms: self.took().map(Span::as_ms),
+            token_count: state.token_count,
         }
     }
 
     /// The task and every decision that was taken for it.
     #[must_use]
     pub fn explanation(&self) -> Explanation {
-        Explanation { task: self.view(), decisions: self.state.decisions.clone() }
+        Explanation { task: self.view(), decisions: self.state.decisions.clone(), record: self.record() }
+    }
+
+    /// How long it took from being taken on, or last sent again, to its end. None: it has not ended.
+    #[must_use]
+    pub fn took(&self) -> Option<Span> {
+        let begun_at = self.state.redriven_at.unwrap_or(self.birth.created_at);
+        self.state.finished_at.map(|at| at.since(begun_at))
+    }
+
+    /// How it ended, in a few words. None: it has not.
+    #[must_use]
+    pub fn record(&self) -> Option<TaskRecord> {
+        let (state, last) = (&self.state, self.state.attempts.last());
+        Some(TaskRecord {
+            reach_id: self.id(),
+            from_agent: self.birth.submit.from_agent.clone(),
+            to_agent: last.map(|attempt| attempt.agent_id.clone()).or_else(|| state.target.to_agent.clone()),
+            method: last.map(|attempt| attempt.capability.clone()).or_else(|| state.target.capability.clone()),
+            status_code: self.outcome()?.to_owned(),
+            latency_ms: self.took()?.as_ms(),
+            token_count: state.token_count,
+            error_message: self.failure().map(|failure| failure.message),
+            fallback_from: state.fallback_from.clone(),
+        })
     }
 
     /// The word for how it ended. None: it has not.

@@ -57,7 +57,7 @@ impl World {
             return;
         }
         let event = match outcome {
-            Outcome::Done(agent) => Event::Complete { token, result: result(agent, token) },
+            Outcome::Done(agent) => Event::Complete { token, result: result(agent, token), token_count: None },
             Outcome::Failed(code, trace) => Event::Fail { token, failure: failed(code), trace },
         };
         self.apply(life.0, task, event, Then::Nothing, 0);
@@ -86,7 +86,9 @@ impl World {
             Word::Arrived => Event::Delivered { token },
             Word::Accept => Event::Accept { token },
             Word::Progress => Event::Progress { token, progress: Some(result(agent, token)) },
-            Word::End(Outcome::Done(agent)) => Event::Complete { token, result: result(agent, token) },
+            Word::End(Outcome::Done(agent)) => {
+                Event::Complete { token, result: result(agent, token), token_count: None }
+            }
             Word::End(Outcome::Failed(code, trace)) => Event::Fail { token, failure: failed(code), trace },
             Word::Release => Event::Release { token },
             Word::Poison => Event::Poison { token, failure: failed(ErrorCode::AgentFailed) },

@@ -121,3 +121,22 @@ fn a_parked_task_that_nobody_pulled_has_certainly_not_begun() {
          7s fail 2 unknown       => dead outcome_unknown; #2 ended badly",
     );
 }
+
+#[test]
+fn a_record_tells_how_it_ended_and_only_the_tokens_of_the_attempt_that_answered() {
+    check(
+        "0s task tries=2
+         0s record            => none
+         0s assign a chain=cap:other => routed a#1 until 10s; deliver
+         1s fail 1 retryable  => again within 200ms; #1 ended badly
+         2s assign b          => routed b#2 until 12s; deliver
+         3s complete 2 ok tokens=42 => completed \"ok\"; #2 ended well
+         3s record            => REACH_OK b/work 3000ms tokens Some(42) error None instead of None
+         10s task tries=1
+         10s assign a chain=cap:other => routed a#1 until 20s; deliver
+         11s fail 1 retryable => again at once; #1 ended badly
+         11s assign b of=other => routed b#2 until 21s; deliver
+         12s fail 2 for-good  => failed agent_failed; #2 ended answered
+         12s record           => REACH_FAILED b/other 2000ms tokens None error Some(\"it failed\") instead of Some(\"work\")",
+    );
+}

@@ -5,7 +5,7 @@
 //! `[lateral=yes|no]`, `[of=CAPABILITY]` and `[chain=cap:X,agent:X,static:X,say:X]`; `defer UNTIL`, `give-up`. Then
 //! `claim AGENT [lease=30s]`, `delivered`, `accept`, `progress`, `renew`, `release`, `poison` and `complete`, each with
 //! the token; `fail TOKEN not-started|retryable|for-good|unknown [after=1s] [code=overloaded]`; `cancel`, `due`,
-//! `redrive DEADLINE`. `tried` and `view` look and change nothing.
+//! `redrive DEADLINE`. `tried`, `view` and `record` look and change nothing.
 //!
 //! What is counted goes over all tasks of the story: `figures`, `agent NAME` and `refusals` show it, and `refuse CODE`
 //! has a request refused.
@@ -138,6 +138,7 @@ impl Player {
         match line.verb {
             "tried" => return tried(task),
             "view" => return view(task),
+            "record" => return record(task),
             _ => {}
         }
         match step(task, self.event(line, task), now, &mut self.rng) {
@@ -186,7 +187,10 @@ impl Player {
                 Event::Progress { token: token(line), progress: (!words.is_empty()).then(|| text(words)) }
             }
             "renew" => Event::Renew { token: token(line) },
-            "complete" => Event::Complete { token: token(line), result: text(line.word(1)) },
+            "complete" => {
+                let token_count = line.read_set("tokens");
+                Event::Complete { token: token(line), result: text(line.word(1)), token_count }
+            }
             "fail" => fail(line),
             "release" => Event::Release { token: token(line) },
             "poison" => {
@@ -298,6 +302,21 @@ fn follows(effects: &Effects) -> String {
 fn tried(task: &Task) -> String {
     let names: Vec<&str> = task.state.tried().map(name).collect();
     if names.is_empty() { "nobody".to_owned() } else { names.join(" ") }
+}
+
+fn record(task: &Task) -> String {
+    let Some(record) = task.record() else { return "none".to_owned() };
+    let from = |name: &AgentId| name.name().to_owned();
+    format!(
+        "{} {}/{} {}ms tokens {:?} error {:?} instead of {:?}",
+        record.status_code,
+        record.to_agent.as_ref().map_or("-".to_owned(), from),
+        record.method.map_or("-".to_owned(), |method| method.to_string()),
+        record.latency_ms,
+        record.token_count,
+        record.error_message,
+        record.fallback_from.map(|name| name.to_string()),
+    )
 }
 
 fn view(task: &Task) -> String {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use http::header::LOCATION;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use reach_core::task::event::Trace;
 use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Timestamp};
@@ -16,21 +16,24 @@ use crate::adapter::{Delivered, excerpt, not_started, unreadable};
 /// How large a refusal's body may be to be read for its members.
 const PROBLEM_MAX: usize = 64 * 1024;
 
+/// How many tokens of a language model the result took.
+const TOKEN_COUNT: HeaderName = HeaderName::from_static("agent-reach-token-count");
+
 /// What an answer to a delivery means. `now` is for a `Retry-After` that is a date.
 pub(super) fn delivered(answered: Answered, effect: Effect, now: Timestamp) -> Delivered {
     let Answered { status, headers, body } = answered;
     match status {
         StatusCode::ACCEPTED => Delivered::Accepted,
-        StatusCode::NO_CONTENT => done(b"null", effect),
-        status if status.is_success() => result(body, effect),
+        StatusCode::NO_CONTENT => done(b"null", &headers, effect),
+        status if status.is_success() => result(body, &headers, effect),
         status => refused(status, &headers, &Problem::read(body), effect, now),
     }
 }
 
-fn result(body: Body, effect: Effect) -> Delivered {
+fn result(body: Body, headers: &HeaderMap, effect: Effect) -> Delivered {
     match body {
-        Body::Whole(bytes) if bytes.trim_ascii().is_empty() => done(b"null", effect),
-        Body::Whole(bytes) => done(&bytes, effect),
+        Body::Whole(bytes) if bytes.trim_ascii().is_empty() => done(b"null", headers, effect),
+        Body::Whole(bytes) => done(&bytes, headers, effect),
         Body::TooLarge => {
             let message =
                 format!("the agent's result is larger than {BODY_MAX} bytes; have it store the rest elsewhere");
@@ -40,9 +43,11 @@ fn result(body: Body, effect: Effect) -> Delivered {
     }
 }
 
-fn done(text: &[u8], effect: Effect) -> Delivered {
+fn done(text: &[u8], headers: &HeaderMap, effect: Effect) -> Delivered {
+    // What is no number is as if it were not there: the result counts, not the bill.
+    let token_count = headers.get(TOKEN_COUNT).and_then(|count| count.to_str().ok()?.trim().parse().ok());
     match serde_json::from_slice::<RawJson>(text) {
-        Ok(result) => Delivered::Done(result),
+        Ok(result) => Delivered::Done { result, token_count },
         Err(error) => {
             let message = format!("the agent's result is not JSON: {error}");
             let failure = Failure::new(ErrorCode::InvalidResult, message);

@@ -6,6 +6,8 @@
 //! | `DELETE {address}/{task_id}?token=N` when an attempt is called off | anything; nobody waits for it to act |
 //! | `GET /healthz` of the same host and port | 2xx, with a [`HealthReport`] as JSON or without |
 //!
+//! A result may come with `Agent-Reach-Token-Count`, the tokens of a language model that it took.
+//!
 //! A delivery carries `Idempotency-Key`, `Agent-Reach-Task-Id`, `Agent-Reach-Token` and, if the caller sent one,
 //! `traceparent` as headers too, so that a proxy or a framework can use them without reading the body.
 

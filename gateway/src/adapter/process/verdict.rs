@@ -40,7 +40,7 @@ pub(super) fn health(ended: &Ended, said: &Said) -> Result<HealthReport, String>
 
 fn result(printed: &[u8], effect: Effect) -> Delivered {
     match serde_json::from_slice::<RawJson>(printed) {
-        Ok(result) => Delivered::Done(result),
+        Ok(result) => Delivered::Done { result, token_count: None },
         Err(error) => {
             let message = format!("the command's standard output is not one JSON value: {error}");
             let failure = Failure::new(ErrorCode::InvalidResult, message);
