@@ -6,8 +6,10 @@ mod webhooks;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use reach_core::admission::WaitingLimits;
 use reach_core::bulkhead::TierLimits;
 use reach_core::fleet::{self, Checked};
+use reach_core::retry::Shares;
 use reach_schemas::{AgentCard, Span};
 use serde::Deserialize;
 
@@ -45,6 +47,10 @@ pub struct File {
     pub tiers: Option<TierLimits>,
     /// How webhooks are sent.
     pub webhooks: webhooks::Section,
+    /// How many tasks may wait for an agent at once.
+    pub waiting: Option<WaitingLimits>,
+    /// How many retries each agent is sent, and each caller is given.
+    pub retries: Option<Shares>,
     /// Agents that the gateway knows from the start; the way in for commands.
     pub agents: Vec<toml::Value>,
 }
@@ -144,12 +150,17 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
+        waiting: file.waiting.unwrap_or(usual.waiting),
         deadline,
         deadline_long,
         kept_for,
         keys_kept_for,
         allow_process: file.allow_process_registration,
-        fleet: fleet::Settings { tier_limits: file.tiers.unwrap_or_default(), ..usual.fleet },
+        fleet: fleet::Settings {
+            tier_limits: file.tiers.unwrap_or_default(),
+            retries: file.retries.unwrap_or_default(),
+            ..usual.fleet
+        },
         webhooks,
     };
     if settings.open_max == 0 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fastrand::Rng;
+use reach_core::admission::WaitingLimits;
 use reach_core::fleet::{self, Fleet};
 use reach_core::idempotency;
 use reach_core::task::{Event, Refusal, Task, step};
@@ -35,6 +36,8 @@ pub struct Settings {
     pub cluster: String,
     /// How many tasks may be open at once; with more, new ones are refused as `overloaded`.
     pub open_max: usize,
+    /// How many tasks may wait for an agent at once.
+    pub waiting: WaitingLimits,
     /// How long a task may take if its caller does not say.
     pub deadline: Span,
     /// The same for the tier `long`.
@@ -56,6 +59,7 @@ impl Default for Settings {
         Self {
             cluster: "local".to_owned(),
             open_max: 100_000,
+            waiting: WaitingLimits::default(),
             deadline: Span::from_mins(5),
             deadline_long: Span::from_hours(1),
             kept_for: Span::from_hours(24 * 7),

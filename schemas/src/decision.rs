@@ -187,6 +187,8 @@ pub enum Reason {
     NotConnected,
     /// It has been tried for this task already.
     Tried,
+    /// It, or the caller, has had as many retries as may be just now.
+    RetryBudget,
 }
 
 impl Reason {
@@ -210,6 +212,7 @@ impl Reason {
             Self::Hours => "hours",
             Self::NotConnected => "not_connected",
             Self::Tried => "tried",
+            Self::RetryBudget => "retry_budget",
         }
     }
 
@@ -232,7 +235,8 @@ impl Reason {
             | Self::Full
             | Self::Hours
             | Self::NotConnected
-            | Self::Tried => true,
+            | Self::Tried
+            | Self::RetryBudget => true,
         }
     }
 }

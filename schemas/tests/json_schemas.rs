@@ -15,7 +15,7 @@ use reach_schemas::{
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-const COMMAND: &str = "UPDATE_SCHEMAS=1 cargo test -p reach-schemas --features json-schema --test json_schemas";
+const COMMAND: &str = "UPDATE_SCHEMAS=1 cargo test --workspace --test json_schemas";
 const DEFINITIONS: &str = "#/$defs/";
 
 fn folder() -> PathBuf {

@@ -97,6 +97,8 @@ fn measure(
             params: Some(&params),
             tried: Vec::new(),
             attempt: 1,
+            turn: reach_core::retry::Turn::First,
+            yields: None,
             attempt_timeout: None,
             seat,
         };

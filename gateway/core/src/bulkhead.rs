@@ -53,6 +53,11 @@ pub enum Full {
     /// The agent.
     #[error("the agent has all the work it takes at once")]
     Agent,
+    /// The agent's share for work as slow as this.
+    #[error(
+        "the agent has all the work as slow as this that it takes at once; the rest of its seats are for quicker work"
+    )]
+    AgentTier,
     /// The tier, over all agents.
     #[error("as much work of this tier is out as may be")]
     Tier,
@@ -67,11 +72,33 @@ pub struct Place {
     pub tier: Tier,
 }
 
+/// How many seats an agent has for one more attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// In all.
+    pub agent_max: u32,
+    /// For the attempt's tier and those slower than it: what is left is kept for quicker work.
+    pub slow_max: u32,
+}
+
+impl Room {
+    /// No bound: for attempts that are there already.
+    pub const UNBOUNDED: Self = Self { agent_max: u32::MAX, slow_max: u32::MAX };
+
+    /// Of an agent's seats, those that work of a tier may take. Where the agent also offers quicker work, a quarter of
+    /// its seats, at least one of two, is kept for that, so that much slow work cannot shut it out.
+    #[must_use]
+    pub const fn of(agent_max: u32, offers_quicker: bool) -> Self {
+        let kept = if offers_quicker && agent_max > 1 { agent_max.div_ceil(4) } else { 0 };
+        Self { agent_max, slow_max: agent_max - kept }
+    }
+}
+
 /// All seats that are taken.
 #[derive(Debug, Clone, Default)]
 pub struct Bulkhead {
     taken: BTreeMap<Seat, (Place, Timestamp)>,
-    by_agent: BTreeMap<AgentId, u32>,
+    by_agent: BTreeMap<AgentId, BTreeMap<Tier, u32>>,
     by_tier: BTreeMap<Tier, u32>,
 }
 
@@ -80,9 +107,11 @@ impl Bulkhead {
     ///
     /// # Errors
     /// What is full.
-    pub fn has_seat(&self, place: &Place, agent_max: u32, limits: &TierLimits) -> Result<(), Full> {
-        if self.in_flight(&place.agent_id) >= agent_max {
+    pub fn has_seat(&self, place: &Place, room: Room, limits: &TierLimits) -> Result<(), Full> {
+        if self.in_flight(&place.agent_id) >= room.agent_max {
             Err(Full::Agent)
+        } else if self.slow_in_flight(place) >= room.slow_max {
+            Err(Full::AgentTier)
         } else if self.in_tier(place.tier) >= limits.of(place.tier) {
             Err(Full::Tier)
         } else {
@@ -98,12 +127,12 @@ impl Bulkhead {
         &mut self,
         seat: Seat,
         place: Place,
-        agent_max: u32,
+        room: Room,
         limits: &TierLimits,
         now: Timestamp,
     ) -> Result<(), Full> {
         if !self.taken.contains_key(&seat) {
-            self.has_seat(&place, agent_max, limits)?;
+            self.has_seat(&place, room, limits)?;
             self.seat(seat, place, now);
         }
         Ok(())
@@ -112,7 +141,12 @@ impl Bulkhead {
     /// Gives a seat back, and says whether it was taken.
     pub fn give_back(&mut self, seat: Seat) -> bool {
         let Some((place, _)) = self.taken.remove(&seat) else { return false };
-        count_down(&mut self.by_agent, &place.agent_id);
+        if let Some(tiers) = self.by_agent.get_mut(&place.agent_id) {
+            count_down(tiers, &place.tier);
+            if tiers.is_empty() {
+                self.by_agent.remove(&place.agent_id);
+            }
+        }
         count_down(&mut self.by_tier, &place.tier);
         true
     }
@@ -147,7 +181,13 @@ impl Bulkhead {
     /// How many seats are taken at the agent.
     #[must_use]
     pub fn in_flight(&self, agent: &AgentId) -> u32 {
-        self.by_agent.get(agent).copied().unwrap_or(0)
+        self.by_agent.get(agent).map_or(0, |tiers| tiers.values().sum())
+    }
+
+    /// How many seats at the agent are taken by work of this tier or a slower one.
+    fn slow_in_flight(&self, place: &Place) -> u32 {
+        let tiers = self.by_agent.get(&place.agent_id);
+        tiers.map_or(0, |tiers| tiers.range(place.tier..).map(|(_, count)| count).sum())
     }
 
     /// How many seats are taken in the tier.
@@ -157,7 +197,7 @@ impl Bulkhead {
     }
 
     fn seat(&mut self, seat: Seat, place: Place, now: Timestamp) {
-        *self.by_agent.entry(place.agent_id.clone()).or_default() += 1;
+        *self.by_agent.entry(place.agent_id.clone()).or_default().entry(place.tier).or_default() += 1;
         *self.by_tier.entry(place.tier).or_default() += 1;
         self.taken.insert(seat, (place, now));
     }
@@ -189,6 +229,10 @@ mod tests {
         Place { agent_id: format!("{agent}@n").parse().unwrap(), tier }
     }
 
+    fn all(agent_max: u32) -> Room {
+        Room::of(agent_max, false)
+    }
+
     fn at(ms: u64) -> Timestamp {
         Timestamp::from_ms(ms)
     }
@@ -196,19 +240,38 @@ mod tests {
     #[test]
     fn a_full_agent_and_a_full_tier_say_so_and_take_nothing() {
         let mut seats = Bulkhead::default();
-        assert_eq!(seats.try_take(seat(1), place("a", Tier::Fast), 1, &LIMITS, at(0)), Ok(()));
-        assert_eq!(seats.try_take(seat(2), place("a", Tier::Fast), 1, &LIMITS, at(0)), Err(Full::Agent));
-        assert_eq!(seats.try_take(seat(2), place("b", Tier::Fast), 1, &LIMITS, at(0)), Ok(()));
-        assert_eq!(seats.try_take(seat(3), place("c", Tier::Fast), 1, &LIMITS, at(0)), Err(Full::Tier));
+        assert_eq!(seats.try_take(seat(1), place("a", Tier::Fast), all(1), &LIMITS, at(0)), Ok(()));
+        assert_eq!(seats.try_take(seat(2), place("a", Tier::Fast), all(1), &LIMITS, at(0)), Err(Full::Agent));
+        assert_eq!(seats.try_take(seat(2), place("b", Tier::Fast), all(1), &LIMITS, at(0)), Ok(()));
+        assert_eq!(seats.try_take(seat(3), place("c", Tier::Fast), all(1), &LIMITS, at(0)), Err(Full::Tier));
         assert_eq!((seats.in_flight(&place("c", Tier::Fast).agent_id), seats.in_tier(Tier::Fast)), (0, 2));
-        assert_eq!(seats.try_take(seat(3), place("c", Tier::Long), 1, &LIMITS, at(0)), Ok(()));
+        assert_eq!(seats.try_take(seat(3), place("c", Tier::Long), all(1), &LIMITS, at(0)), Ok(()));
+    }
+
+    #[test]
+    fn slow_work_leaves_a_quarter_of_an_agents_seats_to_quicker_work() {
+        let wide = TierLimits::default();
+        let mut seats = Bulkhead::default();
+        let mut take =
+            |number, tier, quicker| seats.try_take(seat(number), place("a", tier), Room::of(4, quicker), &wide, at(0));
+        for number in 1..=3 {
+            assert_eq!(take(number, Tier::Long, true), Ok(()));
+        }
+        assert_eq!(take(4, Tier::Long, true), Err(Full::AgentTier));
+        assert_eq!(take(4, Tier::Normal, true), Err(Full::AgentTier));
+        assert_eq!(take(4, Tier::Normal, false), Ok(()));
+        assert_eq!(take(5, Tier::Fast, false), Err(Full::Agent));
+        assert!(seats.give_back(seat(4)));
+        assert_eq!(seats.try_take(seat(5), place("a", Tier::Fast), Room::of(4, false), &wide, at(0)), Ok(()));
+        assert_eq!(Room::of(1, true), Room { agent_max: 1, slow_max: 1 });
+        assert_eq!(Room::of(2, true), Room { agent_max: 2, slow_max: 1 });
     }
 
     #[test]
     fn giving_back_twice_frees_one_seat() {
         let mut seats = Bulkhead::default();
         for number in [1, 2] {
-            seats.try_take(seat(number), place("a", Tier::Normal), 2, &LIMITS, at(0)).unwrap();
+            seats.try_take(seat(number), place("a", Tier::Normal), all(2), &LIMITS, at(0)).unwrap();
         }
         assert!(seats.give_back(seat(1)));
         assert!(!seats.give_back(seat(1)));
@@ -219,7 +282,7 @@ mod tests {
     fn a_recount_frees_the_lost_seats_and_keeps_those_taken_since() {
         let mut seats = Bulkhead::default();
         for (number, ms) in [(1, 10), (2, 20), (3, 100)] {
-            seats.try_take(seat(number), place("a", Tier::Normal), 4, &LIMITS, at(ms)).unwrap();
+            seats.try_take(seat(number), place("a", Tier::Normal), all(4), &LIMITS, at(ms)).unwrap();
         }
         let out = [(seat(2), place("a", Tier::Normal)), (seat(9), place("b", Tier::Long))];
         assert_eq!(seats.recount(out, at(50)), (1, 1));
@@ -236,7 +299,7 @@ mod tests {
             for (takes, number, agent, tier) in steps {
                 let place = place(["a", "b", "c"][agent], [Tier::Fast, Tier::Normal, Tier::Long][tier]);
                 if takes {
-                    let _ = seats.try_take(seat(number), place.clone(), 3, &LIMITS, at(0));
+                    let _ = seats.try_take(seat(number), place.clone(), all(3), &LIMITS, at(0));
                 } else {
                     seats.give_back(seat(number));
                 }

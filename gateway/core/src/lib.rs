@@ -4,6 +4,7 @@
 //! on a hash.
 
 pub mod access;
+pub mod admission;
 pub mod breaker;
 pub mod bulkhead;
 pub mod digest;

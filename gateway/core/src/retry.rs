@@ -1,79 +1,73 @@
-//! When a failed attempt is followed by another, and how many may be: backoff per task, and a budget per target that
-//! keeps retries from becoming a storm. It counts tries; whether work may be repeated at all is for the task to say.
+//! When a failed attempt is followed by another, and how many may be: backoff per task, and budgets that keep retries
+//! from becoming a storm. It counts tries; whether work may be repeated at all is for the task to say.
 
 use reach_schemas::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// How often and how soon a task is tried again.
+/// The wait before the first retry that waits at all.
+const BASE_MS: u64 = 200;
+/// How often it is doubled, at most: the longest wait of our own choice is 25.6 s.
+const DOUBLINGS_MAX: u32 = 7;
+
+/// What an attempt counts as, for the budgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// The first try: it earns a share of a retry.
+    First,
+    /// Another look for an agent after one gave the work back, not begun: neither earns nor spends.
+    Returned,
+    /// Another try after one that failed: it spends a retry of the agent's and of the caller's.
+    Retry,
+    /// Another try after one that this gateway's own restart lost: it waits its turn among its like.
+    Orphan,
+}
+
+/// 200 ms, doubled each time up to 25.6 s, half of it by chance, so that tasks that failed together do not come back
+/// together; `n` is counted from 1.
+pub fn doubled(n: u32, rng: &mut fastrand::Rng) -> Span {
+    let base = BASE_MS << n.saturating_sub(1).min(DOUBLINGS_MAX);
+    Span::from_ms(base / 2 + rng.u64(0..=base / 2))
+}
+
+/// How many slots of a second a budget looks back on.
+const SLOTS: usize = 10;
+
+/// How many retries somebody may have: over any 10 s a share of the first tries, and some free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// So many first tries earn one retry.
+    pub firsts_per_retry: u32,
+    /// So many retries in 10 s are free.
+    pub free: u32,
+}
+
+/// What agents and callers may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct RetryPolicy {
-    /// How many tries at most, the first included.
-    pub tries: u32,
-    /// The wait before the first retry; doubled with each.
-    pub base: Span,
-    /// The longest wait of our own choice.
-    pub base_max: Span,
-    /// The longest wait at an agent's wish.
-    pub hint_max: Span,
+pub struct Shares {
+    /// Each agent.
+    pub agent: Share,
+    /// Each caller, over all agents.
+    pub caller: Share,
 }
 
-impl Default for RetryPolicy {
+impl Default for Shares {
     fn default() -> Self {
-        Self { tries: 3, base: Span::from_ms(200), base_max: Span::from_secs(20), hint_max: Span::from_mins(5) }
+        Self { agent: OF_AGENT, caller: OF_CALLER }
     }
 }
 
-/// Whom a retry goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
-    /// The agent that has just failed.
-    Same,
-    /// Another one.
-    Other,
-}
+/// An agent's: a tenth, and one a second free. Agents are often asked but a few times a minute; a tenth of that would
+/// forbid the very first retry, and one a second has never yet made a storm.
+pub const OF_AGENT: Share = Share { firsts_per_retry: 10, free: 10 };
 
-impl RetryPolicy {
-    /// Whether a task that was tried `tried` times may be tried again.
-    #[must_use]
-    pub const fn allows_another(&self, tried: u32) -> bool {
-        tried < self.tries
-    }
+/// A caller's, over all agents: a fifth, and ten a second free (Finagle's and Linkerd's default). It is wide, because
+/// each agent is guarded already; it binds where one caller would spend everybody's share of a whole group.
+pub const OF_CALLER: Share = Share { firsts_per_retry: 5, free: 100 };
 
-    /// How long to wait before retry number `retry` (counted from 1).
-    ///
-    /// The first retry at another agent is sent at once: that agent has not been troubled yet. Everything else waits,
-    /// doubled each time, half of it by chance, so that tasks that failed together do not come back together. The
-    /// agent that failed is not asked again before the time it asked for (`Retry-After`).
-    #[must_use]
-    pub fn backoff(&self, retry: u32, target: Target, retry_after: Option<Span>, rng: &mut fastrand::Rng) -> Span {
-        let doubled = self.base.times(1 << retry.saturating_sub(1).min(32)).min(self.base_max);
-        let waited = match target {
-            Target::Other if retry <= 1 => return Span::ZERO,
-            Target::Other | Target::Same => half_by_chance(doubled, rng),
-        };
-        match (target, retry_after) {
-            // Chance on top of the hint: every task that the agent turned away was given the same one.
-            (Target::Same, Some(hint)) => waited.max(hint.min(self.hint_max) + half_by_chance(self.base, rng)),
-            (Target::Same, None) | (Target::Other, _) => waited,
-        }
-    }
-}
-
-fn half_by_chance(span: Span, rng: &mut fastrand::Rng) -> Span {
-    let half = span.as_ms() / 2;
-    Span::from_ms(half + rng.u64(0..=half))
-}
-
-/// How many slots of a second the budget looks back on.
-const SLOTS: usize = 10;
-/// So many first tries earn one retry.
-const FIRSTS_PER_RETRY: u32 = 10;
-/// So many retries in 10 s are free: one a second. Agents are often asked but a few times a minute; a tenth of that
-/// would forbid the very first retry, and one a second has never yet made a storm.
-const FREE: u32 = 10;
-
-/// How many retries one target may still be sent: over any 10 s a tenth of its first tries, and one a second free.
+/// How many retries one target, or one caller, may still have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     slots: [Slot; SLOTS],
@@ -94,8 +88,8 @@ impl Budget {
     }
 
     /// Takes the right to send one retry, and says whether there was one.
-    pub fn try_withdraw(&mut self, now: Timestamp) -> bool {
-        let has_one = self.left(now) > 0;
+    pub fn try_withdraw(&mut self, share: Share, now: Timestamp) -> bool {
+        let has_one = self.left(share, now) > 0;
         if has_one {
             self.slot(now).retries += 1;
         }
@@ -104,13 +98,27 @@ impl Budget {
 
     /// How many retries may be sent now.
     #[must_use]
-    pub fn left(&self, now: Timestamp) -> u32 {
+    pub fn left(&self, share: Share, now: Timestamp) -> u32 {
         let newest = second(now);
         let recent = self.slots.iter().filter(|slot| slot.second + SLOTS as u64 > newest);
         let (firsts, retries) = recent.fold((0_u32, 0_u32), |(firsts, retries), slot| {
             (firsts.saturating_add(slot.firsts), retries.saturating_add(slot.retries))
         });
-        (FREE + firsts / FIRSTS_PER_RETRY).saturating_sub(retries)
+        (share.free + firsts / share.firsts_per_retry.max(1)).saturating_sub(retries)
+    }
+
+    /// When there is one left, if nothing more happens. `now` if there is one.
+    #[must_use]
+    pub fn next_at(&self, share: Share, now: Timestamp) -> Timestamp {
+        let begin = Timestamp::from_ms(second(now) * 1000);
+        let later = (0..=SLOTS as u64).map(|secs| (begin + Span::from_secs(secs)).max(now));
+        later.into_iter().find(|at| self.left(share, *at) > 0).unwrap_or(begin + Span::from_secs(SLOTS as u64))
+    }
+
+    /// Whether nothing has happened that still counts.
+    #[must_use]
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.slots.iter().all(|slot| slot.second + SLOTS as u64 <= second(now))
     }
 
     fn slot(&mut self, now: Timestamp) -> &mut Slot {
@@ -127,6 +135,51 @@ const fn second(now: Timestamp) -> u64 {
     now.as_ms() / 1000
 }
 
+/// So many orphans of a restart are sent again a second.
+const ORPHANS_PER_SEC: u64 = 50;
+/// So many of them may go at once.
+const ORPHANS_BURST: u64 = 10;
+
+/// Lets work through at an even pace, after a burst: the generic cell rate algorithm (ATM Forum TM 4.0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    every: Span,
+    burst: u64,
+    /// When the next would go if all went evenly.
+    next_at: Timestamp,
+}
+
+impl Bucket {
+    /// The one for orphans: 50 a second, 10 at once.
+    #[must_use]
+    pub const fn for_orphans() -> Self {
+        let every = Span::from_ms(1000 / ORPHANS_PER_SEC);
+        Self { every, burst: ORPHANS_BURST, next_at: Timestamp::from_ms(0) }
+    }
+
+    /// When one may go. `now` if one may.
+    #[must_use]
+    pub fn free_at(&self, now: Timestamp) -> Timestamp {
+        let ahead = self.every.times(self.burst.saturating_sub(1));
+        now.max(self.next_at - ahead)
+    }
+
+    /// Lets one go, and says whether it might.
+    pub fn try_take(&mut self, now: Timestamp) -> bool {
+        let may = self.free_at(now) <= now;
+        if may {
+            self.next_at = self.next_at.max(now) + self.every;
+        }
+        may
+    }
+}
+
+impl Default for Bucket {
+    fn default() -> Self {
+        Self::for_orphans()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -137,47 +190,49 @@ mod tests {
         Timestamp::from_ms(1_000_000) + Span::from_secs(secs)
     }
 
-    #[track_caller]
-    fn check(retry: u32, target: Target, hint: Option<u64>, expected_ms: std::ops::RangeInclusive<u64>) {
+    #[test]
+    fn waits_double_and_half_of_each_is_chance() {
         let mut rng = fastrand::Rng::with_seed(3);
-        for _ in 0..100 {
-            let span = RetryPolicy::default().backoff(retry, target, hint.map(Span::from_secs), &mut rng);
-            assert!(expected_ms.contains(&span.as_ms()), "retry {retry} waits {span}");
+        for (n, expected_ms) in [(1, 100..=200), (2, 200..=400), (3, 400..=800), (u32::MAX, 12_800..=25_600)] {
+            let waits: Vec<u64> = (0..200).map(|_| doubled(n, &mut rng).as_ms()).collect();
+            assert!(waits.iter().all(|wait| expected_ms.contains(wait)), "{n}: {waits:?}");
+            let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+            assert!(most - least > expected_ms.end() / 3, "{n}: {least} to {most} is no chance at all");
         }
-    }
-
-    #[test]
-    fn three_tries_are_two_retries() {
-        let policy = RetryPolicy::default();
-        assert!(policy.allows_another(1) && policy.allows_another(2) && !policy.allows_another(3));
-    }
-
-    #[test]
-    fn the_first_retry_at_another_agent_is_sent_at_once_and_the_rest_wait_doubled() {
-        check(1, Target::Other, None, 0..=0);
-        check(1, Target::Same, None, 100..=200);
-        check(2, Target::Other, None, 200..=400);
-        check(3, Target::Same, None, 400..=800);
-        check(u32::MAX, Target::Same, None, 10_000..=20_000);
-    }
-
-    #[test]
-    fn only_the_agent_that_asked_for_time_is_given_it_and_not_without_end() {
-        check(1, Target::Same, Some(7), 7_100..=7_200);
-        check(2, Target::Other, Some(7), 200..=400);
-        check(1, Target::Same, Some(100_000), 300_100..=300_200);
-        check(9, Target::Same, Some(1), 10_000..=20_000);
     }
 
     #[test]
     fn one_retry_a_second_is_free_and_ten_first_tries_earn_one_more() {
         let mut budget = Budget::default();
-        assert_eq!((0..20).filter(|_| budget.try_withdraw(at(0))).count(), 10);
+        assert_eq!((0..20).filter(|_| budget.try_withdraw(OF_AGENT, at(0))).count(), 10);
         for _ in 0..30 {
             budget.deposit(at(1));
         }
-        assert_eq!((0..20).filter(|_| budget.try_withdraw(at(2))).count(), 3);
-        assert_eq!((budget.left(at(9)), budget.left(at(10)), budget.left(at(12))), (0, 10, 10));
+        assert_eq!((0..20).filter(|_| budget.try_withdraw(OF_AGENT, at(2))).count(), 3);
+        let left = |secs| budget.left(OF_AGENT, at(secs));
+        assert_eq!((left(9), left(10), left(12)), (0, 10, 10));
+    }
+
+    #[test]
+    fn a_spent_budget_says_when_there_is_a_retry_again() {
+        let mut budget = Budget::default();
+        assert_eq!(budget.next_at(OF_AGENT, at(0)), at(0));
+        while budget.try_withdraw(OF_AGENT, at(0)) {}
+        let half_past = at(0) + Span::from_ms(500);
+        assert_eq!(budget.next_at(OF_AGENT, half_past), at(10));
+        assert!(budget.try_withdraw(OF_AGENT, at(10)));
+        assert!(!budget.is_idle(at(19)) && budget.is_idle(at(20)));
+    }
+
+    #[test]
+    fn orphans_go_at_fifty_a_second_after_ten_at_once() {
+        let mut bucket = Bucket::default();
+        let gone = |bucket: &mut Bucket, now| (0..100).filter(|_| bucket.try_take(now)).count();
+        assert_eq!(gone(&mut bucket, at(0)), 10);
+        assert_eq!(bucket.free_at(at(0)), at(0) + Span::from_ms(20));
+        let later: usize = (1..=50).map(|step| gone(&mut bucket, at(0) + Span::from_ms(20 * step))).sum();
+        assert_eq!(later, 50);
+        assert_eq!(gone(&mut bucket, at(100)), 10);
     }
 
     proptest! {
@@ -191,7 +246,7 @@ mod tests {
                 if is_first {
                     budget.deposit(now);
                 }
-                if is_first || budget.try_withdraw(now) {
+                if is_first || budget.try_withdraw(OF_AGENT, now) {
                     log.push((second(now), is_first));
                 }
                 let count = |is_first: bool, secs: u64| {

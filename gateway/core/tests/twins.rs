@@ -34,6 +34,8 @@ fn ask(fleet: &mut Fleet, words: &str, round: u64, rng: &mut fastrand::Rng) -> R
         params: None,
         tried: Vec::new(),
         attempt: 1,
+        turn: reach_core::retry::Turn::First,
+        yields: None,
         attempt_timeout: None,
         seat: Seat { task_id: TaskId::from_parts(round, 1), token: FencingToken(1) },
     };

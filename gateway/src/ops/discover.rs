@@ -46,6 +46,8 @@ impl Gateway {
             params: submit.params.as_ref(),
             tried: Vec::new(),
             attempt: 1,
+            turn: reach_core::retry::Turn::First,
+            yields: None,
             attempt_timeout: None,
             seat: Seat { task_id: self.new_task_id(), token: FencingToken(0) },
         };

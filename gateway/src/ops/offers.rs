@@ -39,7 +39,7 @@ impl Gateway {
     async fn offer_one_anew(&self, task: &Arc<Task>) {
         let caller = self.caller_of(task);
         let seat = Seat { task_id: task.id(), token: FencingToken(task.state.token.0 + 1) };
-        let Ok(Routed::Offered(offering)) = self.route(task, &caller, seat, self.now()) else { return };
+        let Ok(Routed::Offered(offering)) = self.route(task, &caller, seat, None, self.now()) else { return };
         let is_new = offering.to.iter().any(|offer| task.state.phase.offered_to(&offer.agent_id).is_none());
         if is_new {
             // One that was claimed or cancelled meanwhile needs no offer.

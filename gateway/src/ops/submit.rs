@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use reach_core::access::{Caller, Grant};
-use reach_core::bulkhead::Seat;
+use reach_core::admission::Class;
+use reach_core::bulkhead::{Place, Seat};
 use reach_core::digest::{Fingerprint, fingerprint};
-use reach_core::fleet::{Ask, Offering, Route, Unroutable};
+use reach_core::fleet::{Ask, Offering, Route, Unroutable, Yields};
 use reach_core::idempotency::{self, Verdict};
 use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, step};
 use reach_schemas::card::limits::CALLBACKS_MAX;
 use reach_schemas::{
-    AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, Mode, PhaseName, Span, Submit, TaskId,
-    TaskView, Tier, Timestamp,
+    AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, Mode, PhaseName, Protocol, Span, Submit,
+    TaskId, TaskView, Tier, Timestamp,
 };
 
 use super::bounds;
 use crate::gateway::Gateway;
+use crate::open_tasks::{self, Parking};
 use crate::store::{Key, Outcome};
 
 /// How often an insert is tried again when its key's task vanished meanwhile.
@@ -27,8 +29,8 @@ const KEY_RACES_MAX: u32 = 3;
 struct Prepared {
     task: Task,
     step: Step,
-    /// Which agents may make room for it, if it was deferred.
-    waiting_for: Vec<AgentId>,
+    /// What it waits for, if it was deferred.
+    parking: Option<Parking>,
     /// Whether its caller waits for its end on the connection.
     is_waited_for: bool,
 }
@@ -54,6 +56,23 @@ impl Routed {
         match self {
             Self::To(Route { assignment, .. }) => Some((assignment.agent_id.clone(), assignment.capability.clone())),
             Self::Offered(_) => None,
+        }
+    }
+
+    /// The line that it stands in until an agent pulls it. None: it is handed over at once.
+    fn queue(&self) -> Option<Parking> {
+        let line = |agents, capability: &CapabilityName, tier| {
+            Some(Parking { agents, for_seat: true, capability: capability.clone(), tier, takes: Span::ZERO })
+        };
+        match self {
+            Self::To(Route { assignment, .. }) if assignment.protocol == Protocol::Queue => {
+                line(vec![assignment.agent_id.clone()], &assignment.capability, assignment.plan.tier)
+            }
+            Self::To(_) => None,
+            Self::Offered(Offering { to, plan, .. }) => {
+                let agents = to.iter().map(|offered| offered.agent_id.clone()).collect();
+                line(agents, &to.first()?.capability, plan.tier)
+            }
         }
     }
 
@@ -132,15 +151,11 @@ impl Gateway {
     ) -> Result<TaskView, Failure> {
         check(submit)?;
         self.check_callbacks(&submit.callbacks)?;
-        if self.open.len() >= self.settings.open_max {
-            let message = format!("{} tasks are open, as many as may be; nothing was taken on", self.settings.open_max);
-            return Err(Failure {
-                retry_after: Some(Span::from_secs(1)),
-                ..Failure::new(ErrorCode::Overloaded, message)
-            });
-        }
         let scope = scope(grant.caller());
         let print = submit.idempotency_key.as_ref().map(|_| fingerprint(submit));
+        if let Some(full) = self.is_full() {
+            return self.refuse(&scope, submit, print, full).await;
+        }
         for _ in 0..KEY_RACES_MAX {
             let prepared = match self.prepare(id, &scope, grant, submit.clone(), is_waited_for) {
                 Ok(prepared) => prepared,
@@ -172,21 +187,56 @@ impl Gateway {
         let birth = Birth { id, scope: scope.to_owned(), submit, created_at: now };
         let seat = Seat { task_id: id, token: FencingToken(1) };
         let mut task = Task::new(birth, self.settings.deadline);
-        let (event, tier, waiting_for) = match self.route(&task, grant.caller(), seat, now) {
+        let yields = |place: &Place| self.open.is_queued_at(place, &task, now);
+        let (event, tier, parking, queue) = match self.route(&task, grant.caller(), seat, Some(Yields(&yields)), now) {
             Ok(routed) => {
-                let tier = routed.tier();
-                (routed.into_event(), Some(tier), Vec::new())
+                let (tier, queue) = (routed.tier(), routed.queue());
+                (routed.into_event(), Some(tier), None, queue)
             }
-            Err(Unroutable::NotNow { until, waiting_for, decision, .. }) => {
-                (Event::Defer { until, decision }, None, waiting_for)
+            Err(Unroutable::NotNow {
+                until, waiting_for: agents, capability, tier, takes, for_seat, decision, ..
+            }) => {
+                let parking = Parking { agents, for_seat, capability, tier, takes };
+                (Event::Defer { until, decision }, Some(tier), Some(parking.clone()), Some(parking))
             }
             Err(Unroutable::Never { failure, .. }) => return Err(failure),
         };
         task.state.deadline_at = now + self.deadline(&task, tier);
+        if let Some((class, queue)) = queue.and_then(|queue| Some((open_tasks::class_of(&task, &queue)?, queue))) {
+            let begin_by = task.state.deadline_at - queue.takes;
+            self.admit_to_wait(&class, queue.for_seat.then_some(begin_by), now)?;
+        }
         let step = step(&task, event, now, &mut self.rng()).map_err(|refusal: Refusal| {
             Failure::new(ErrorCode::Internal, format!("a new task refused its first step: {refusal}"))
         })?;
-        Ok(Prepared { task, step, waiting_for, is_waited_for })
+        Ok(Prepared { task, step, parking, is_waited_for })
+    }
+
+    /// The refusal of everything new, if as many tasks are open as may be.
+    fn is_full(&self) -> Option<Failure> {
+        let most = self.settings.open_max;
+        let message = || format!("{most} tasks are open, as many as may be; nothing was taken on");
+        let failure = || Failure::new(ErrorCode::Overloaded, message());
+        (self.open.len() >= most).then(|| Failure { retry_after: Some(Span::from_secs(1)), ..failure() })
+    }
+
+    /// Whether a task that has to wait may be taken on: full is said before anything is stored.
+    fn admit_to_wait(&self, class: &Class, deadline_at: Option<Timestamp>, now: Timestamp) -> Result<(), Failure> {
+        self.open.admit(class, &self.settings.waiting, deadline_at, now).map_err(|crowded| {
+            let message = format!("{crowded}; nothing was taken on");
+            let failure = Failure::new(ErrorCode::Overloaded, message);
+            Failure { retry_after: Some(crowded.retry_after()), ..failure }
+        })
+    }
+
+    /// Has less urgent work that can be stopped make way for a task that waits for nothing but a seat.
+    pub(crate) async fn make_way(&self, task: &Task, parking: &Parking) {
+        let priority = task.birth.priority();
+        let victim = if parking.for_seat { self.open.victim(&parking.agents, priority) } else { None };
+        let Some((id, token)) = victim else { return };
+        tracing::info!(task = %id, made_way_for = %task.id(), priority, "stopped for more urgent work");
+        // If it has ended meanwhile, its seat is free all the same.
+        let _ = self.apply(id, Event::Preempt { token, priority }).await;
     }
 
     fn deadline(&self, task: &Task, tier: Option<Tier>) -> Span {
@@ -198,15 +248,24 @@ impl Gateway {
     }
 
     /// Asks the router who gets the task as it is, or who may claim it.
-    pub(crate) fn route(&self, task: &Task, caller: &Caller, seat: Seat, now: Timestamp) -> Result<Routed, Unroutable> {
+    pub(crate) fn route(
+        &self,
+        task: &Task,
+        caller: &Caller,
+        seat: Seat,
+        yields: Option<Yields<'_>>,
+        now: Timestamp,
+    ) -> Result<Routed, Unroutable> {
         let ask = Ask {
             caller,
             target: &task.state.target,
             params: task.birth.submit.params.as_ref(),
             tried: task.state.tried().collect(),
             attempt: u32::try_from(task.state.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            turn: task.state.turn(self.open.is_orphan(task)),
             attempt_timeout: task.birth.submit.attempt_timeout,
             seat,
+            yields,
         };
         let asked = Instant::now();
         let routed = self.ask_router(&ask, task.mode(), now);
@@ -231,16 +290,18 @@ impl Gateway {
         submit: &Submit,
         print: Option<Fingerprint>,
     ) -> Result<Option<TaskView>, Failure> {
-        let Prepared { task, step, waiting_for, is_waited_for } = prepared;
+        let Prepared { task, step, parking, is_waited_for } = prepared;
         let task = Arc::new(Task { state: step.state, ..task });
-        let _turn = self.stores.turn(task.id()).await;
+        let turn = self.stores.turn(task.id()).await;
         match self.stores.insert((*task).clone(), key, self.now(), is_waited_for).await {
             Ok(Outcome::Inserted) => {
                 let view = task.view();
                 self.carry_out(&task, step.effects);
-                if !waiting_for.is_empty() {
-                    self.open.park(&task, waiting_for);
-                }
+                let Some(parking) = parking else { return Ok(Some(view)) };
+                self.open.park(&task, parking.clone());
+                // What makes way takes its own turn.
+                drop(turn);
+                self.make_way(&task, &parking).await;
                 Ok(Some(view))
             }
             Ok(Outcome::KeyTaken { task_id, fingerprint }) => {

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::{Gateway, NotApplied};
+use crate::open_tasks::Parking;
 
 /// How many due tasks are worked on at once.
 const AT_ONCE: usize = 256;
@@ -112,7 +113,7 @@ impl Gateway {
     async fn dispatch(&self, task: &Arc<Task>, now: Timestamp) {
         let caller = self.caller_of(task);
         let seat = Seat { task_id: task.id(), token: FencingToken(task.state.token.0 + 1) };
-        match self.route(task, &caller, seat, now) {
+        match self.route(task, &caller, seat, None, now) {
             Ok(routed) => {
                 let taken = routed.taken();
                 let is_done = self.step_or_look_again(task, routed.into_event()).await;
@@ -124,12 +125,16 @@ impl Gateway {
             Err(Unroutable::NotNow { failure, decision, .. }) if is_hopeless(task, &failure, now) => {
                 self.step_or_look_again(task, Event::GiveUp { failure, decision }).await;
             }
-            Err(Unroutable::NotNow { until, waiting_for, decision, .. }) => {
+            Err(Unroutable::NotNow {
+                until, waiting_for: agents, capability, tier, takes, for_seat, decision, ..
+            }) => {
                 let until = until.max(now + self.patience(task, now));
                 if self.step_or_look_again(task, Event::Defer { until, decision }).await
                     && let Some(task) = self.open.get(task.id())
                 {
-                    self.open.park(&task, waiting_for);
+                    let parking = Parking { agents, for_seat, capability, tier, takes };
+                    self.make_way(&task, &parking).await;
+                    self.open.park(&task, parking);
                 }
             }
             Err(Unroutable::Never { failure, decision }) => {

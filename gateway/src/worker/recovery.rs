@@ -48,6 +48,7 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
         let now = gateway.now();
         gateway.fleet().recount_more(&page, now);
         for task in page {
+            gateway.open.orphan(&task);
             gateway.open.put(&Arc::new(task));
         }
     }

@@ -35,6 +35,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
         }
         take_back(&gateway, &mut dead).await;
         find_late(&gateway).await;
+        fill_free_seats(&gateway);
         if round % SLOW_ROUNDS == SLOW_ROUNDS - 1 {
             recount(&gateway);
             forget_old(&gateway).await;
@@ -52,6 +53,18 @@ async fn take_back(gateway: &Arc<Gateway>, dead: &mut BTreeSet<AgentId>) {
     for agent in newly {
         tracing::warn!(%agent, "missed four heartbeats: out of routing, its work is taken back");
         gateway.take_back(&agent, "it missed four heartbeats").await;
+    }
+}
+
+/// Seats that came free with nobody told: a card that takes more now, a recount, one that was called and did not come.
+fn fill_free_seats(gateway: &Arc<Gateway>) {
+    let now = gateway.now();
+    for agent in gateway.open.waited_for() {
+        let room = {
+            let fleet = gateway.fleet();
+            fleet.node(&agent).map_or(0, |node| node.card.max_concurrency.saturating_sub(fleet.in_flight(&agent)))
+        };
+        gateway.open.seat_free(&agent, room as usize, now);
     }
 }
 

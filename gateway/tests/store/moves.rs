@@ -23,7 +23,7 @@ struct World {
 
 fn plan(effect: Effect) -> Plan {
     let attempt_timeout = Span::from_secs(1);
-    Plan { effect, tier: Tier::Normal, attempt_timeout, lateral: None, fallback: Vec::new() }
+    Plan { effect, tier: Tier::Normal, attempt_timeout, lateral: None, cancellable: false, fallback: Vec::new() }
 }
 
 fn born(n: u64) -> Task {

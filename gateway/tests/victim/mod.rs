@@ -43,6 +43,11 @@ impl Victim {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// The process that runs now.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// `kill -9`, and another life on the same data.
     pub(crate) async fn kill_and_restart(&mut self) {
         self.child.kill().unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::start;
 use crate::common::web::Web;
 
-const COMMAND: &str = "UPDATE_SCHEMAS=1 cargo test -p reach-gateway --test wire openapi";
+const COMMAND: &str = "UPDATE_SCHEMAS=1 cargo test --workspace --test wire openapi";
 
 fn committed() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../schemas/openapi.json")

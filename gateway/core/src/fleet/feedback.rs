@@ -9,7 +9,7 @@ use reach_schemas::{AgentId, CapabilityName, Protocol, Span, Timestamp};
 use super::Fleet;
 use super::node::{Node, Offer};
 use crate::breaker::{self, Change};
-use crate::bulkhead::{Place, Seat};
+use crate::bulkhead::{Place, Room, Seat};
 use crate::health::{Health, HealthChange, ProbeOutcome};
 use crate::lease::Presence;
 use crate::probe::Probed;
@@ -122,7 +122,7 @@ impl Fleet {
         let tier = offered.0.capability(offered.1).tier;
         let trial_until = now + offered.1.attempt_timeout(offered.0.capability(offered.1), None);
         let limits = self.settings.tier_limits;
-        let _ = self.bulkhead.try_take(seat, Place { agent_id: agent.clone(), tier }, u32::MAX, &limits, now);
+        let _ = self.bulkhead.try_take(seat, Place { agent_id: agent.clone(), tier }, Room::UNBOUNDED, &limits, now);
         let Some(offer) = self.node_mut(agent).and_then(|node| node.offer_mut(capability)) else { return };
         if offer.permits.contains_key(&seat) {
             return;
@@ -137,7 +137,7 @@ impl Fleet {
         let limits = self.settings.tier_limits;
         for (seat, place) in seats(open.iter()) {
             // They are there, whether there is room for them or not.
-            let _ = self.bulkhead.try_take(seat, place, u32::MAX, &limits, now);
+            let _ = self.bulkhead.try_take(seat, place, Room::UNBOUNDED, &limits, now);
         }
     }
 

@@ -102,7 +102,8 @@ impl Fleet {
         }
         if mode == Mode::Direct {
             lacks.extend(held_off(offer, now));
-            lacks.extend(self.seat_lack(node, offer));
+            lacks.extend(self.seat_lack(ask, node, offer));
+            lacks.extend(self.budget_lack(ask, node, now));
         }
         if ask.tried.contains(&&node.card.agent_id) {
             lacks.push(lack(Reason::Tried, "it has been tried for this task already", None));
@@ -110,16 +111,23 @@ impl Fleet {
         lacks
     }
 
-    fn seat_lack(&self, node: &Node, offer: &Offer) -> Option<Lack> {
+    fn seat_lack(&self, ask: &Ask<'_>, node: &Node, offer: &Offer) -> Option<Lack> {
         if pulls(node) {
             // It takes work when it has room; what waits for it takes no seat until then.
             return None;
         }
         let tier = node.capability(offer).tier;
         let place = Place { agent_id: node.card.agent_id.clone(), tier };
-        let full = self.bulkhead.has_seat(&place, node.card.max_concurrency, &self.settings.tier_limits).err()?;
-        let taken = self.bulkhead.in_flight(&place.agent_id);
-        Some(lack(Reason::Full, format!("{full} ({taken} of {})", node.card.max_concurrency), None))
+        match self.bulkhead.has_seat(&place, node.room(tier), &self.settings.tier_limits) {
+            Err(full) => {
+                let taken = self.bulkhead.in_flight(&place.agent_id);
+                Some(lack(Reason::Full, format!("{full} ({taken} of {})", node.card.max_concurrency), None))
+            }
+            Ok(()) => {
+                let is_queued = ask.yields.is_some_and(|yields| yields.0(&place));
+                is_queued.then(|| lack(Reason::Full, "others have waited longer for its seats", None))
+            }
+        }
     }
 }
 

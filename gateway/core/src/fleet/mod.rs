@@ -11,6 +11,7 @@ mod intent;
 mod node;
 mod refusal;
 mod register;
+mod retries;
 mod route;
 mod select;
 mod weigh;
@@ -21,9 +22,10 @@ use std::sync::Arc;
 use reach_schemas::{AgentId, CapabilityName, RawJson, Timestamp};
 
 use crate::access::Caller;
-use crate::bulkhead::{Bulkhead, Seat, TierLimits};
+use crate::bulkhead::{Bulkhead, Place, Seat, TierLimits};
 use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
+use crate::retry::{Bucket, Budget, Shares, Turn};
 use crate::task::Target;
 
 pub use census::Census;
@@ -43,6 +45,8 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// When probes eject an agent, and how slowly it starts.
     pub health: HealthPolicy,
+    /// How many retries agents are sent, and callers are given.
+    pub retries: Shares,
 }
 
 /// All agents, and what they offer.
@@ -58,6 +62,10 @@ pub struct Fleet {
     index: Index,
     scratch: std::cell::RefCell<Scratch>,
     bulkhead: Bulkhead,
+    /// How many retries each caller may still have.
+    callers: BTreeMap<String, Budget>,
+    /// Paces what a restart of this gateway lost.
+    orphans: Bucket,
 }
 
 /// Where an offer is: the agent's place in `nodes`, and the offer's place within the agent.
@@ -80,10 +88,24 @@ pub struct Ask<'a> {
     pub tried: Vec<&'a AgentId>,
     /// Which attempt this is for, counted from 1.
     pub attempt: u32,
+    /// What it counts as.
+    pub turn: Turn,
     /// The attempt's timeout, if the caller laid one down.
     pub attempt_timeout: Option<reach_schemas::Span>,
     /// The place that the attempt will take.
     pub seat: Seat,
+    /// At whom others wait that go before it. None: it goes before all.
+    pub yields: Option<Yields<'a>>,
+}
+
+/// Says where others have waited for a seat, and go before a newcomer.
+#[derive(Clone, Copy)]
+pub struct Yields<'a>(pub &'a dyn Fn(&Place) -> bool);
+
+impl std::fmt::Debug for Yields<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Yields")
+    }
 }
 
 impl Fleet {

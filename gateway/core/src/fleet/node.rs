@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use reach_schemas::call::{AgentState, AgentView, DependencyState, LastProbe};
-use reach_schemas::{AgentCard, BreakerPolicy, Capability, CapabilityName, Endpoint, Protocol, Span, Timestamp};
+use reach_schemas::{AgentCard, BreakerPolicy, Capability, CapabilityName, Endpoint, Protocol, Span, Tier, Timestamp};
 
 use crate::breaker::{Breaker, Permit};
-use crate::bulkhead::Seat;
+use crate::bulkhead::{Room, Seat};
 use crate::health::Health;
 use crate::history::History;
 use crate::lease::{Lease, Presence};
@@ -35,6 +35,8 @@ pub struct Node {
     pub reported: Reported,
     /// Its last probe.
     pub last_probe: Option<LastProbe>,
+    /// How many retries it may still be sent.
+    pub(super) budget: Budget,
     /// What it offers, in the card's order.
     pub offers: Vec<Offer>,
 }
@@ -67,7 +69,6 @@ pub struct Offer {
     pub(super) policy: BreakerPolicy,
     pub(super) breaker: Breaker,
     pub(super) history: History,
-    pub(super) budget: Budget,
     /// The breaker's permits that are out, and since when.
     pub(super) permits: BTreeMap<Seat, (Permit, Timestamp)>,
     /// Since when nothing of what it works on has succeeded; of no account while no permit is out.
@@ -81,6 +82,12 @@ impl Node {
     #[must_use]
     pub fn capability(&self, offer: &Offer) -> &Capability {
         &self.card.capabilities[offer.at]
+    }
+
+    /// How many seats it has for work of a tier.
+    pub(super) fn room(&self, tier: Tier) -> Room {
+        let offers_quicker = self.card.capabilities.iter().any(|capability| capability.tier < tier);
+        Room::of(self.card.max_concurrency, offers_quicker)
     }
 
     /// How it is reached now: the first of its endpoints that can be used.
@@ -165,7 +172,6 @@ impl Offer {
             policy: capability.breaker.unwrap_or_else(|| BreakerPolicy::for_effect(capability.effect)),
             breaker: Breaker::default(),
             history: History::default(),
-            budget: Budget::default(),
             permits: BTreeMap::new(),
             quiet_since: Timestamp::from_ms(0),
             held_off_until: Timestamp::from_ms(0),
@@ -195,7 +201,6 @@ impl Offer {
     pub(super) fn inherit(&mut self, old: Self) {
         self.breaker = old.breaker;
         self.history = old.history;
-        self.budget = old.budget;
         self.permits = old.permits;
         self.quiet_since = old.quiet_since;
         self.held_off_until = old.held_off_until;

@@ -2,7 +2,8 @@
 
 use reach_schemas::decision::{CANDIDATES_MAX, SUGGESTIONS_MAX};
 use reach_schemas::{
-    AgentId, Candidate, Decision, ErrorCode, Failure, Lack, Reason, Span, Suggestion, Timestamp, Verdict,
+    AgentId, Candidate, CapabilityName, Decision, ErrorCode, Failure, Lack, Reason, Span, Suggestion, Tier, Timestamp,
+    Verdict,
 };
 
 use super::filter::lack;
@@ -26,6 +27,14 @@ pub enum Unroutable {
         until: Timestamp,
         /// Who may come to fit: a change of theirs is worth an earlier look.
         waiting_for: Vec<AgentId>,
+        /// For what, most likely.
+        capability: CapabilityName,
+        /// In which tier that is.
+        tier: Tier,
+        /// How long that takes, as a rule.
+        takes: Span,
+        /// Whether a free seat at one of them is all that it lacks.
+        for_seat: bool,
         /// Why, for the caller.
         failure: Failure,
         /// Why, for the record.
@@ -55,9 +64,18 @@ impl Fleet {
         let until = open_at.min(now + LOOK_AGAIN_MAX);
         // By this the caller knows that waiting can help.
         let failure = Failure { retry_after: Some(open_at.since(now)), ..failure };
-        let waiting_for = waiting.iter().filter_map(|(fit, _)| self.offer(fit.number));
-        let waiting_for = waiting_for.map(|(node, _)| node.card.agent_id.clone()).collect();
-        Unroutable::NotNow { until, waiting_for, failure, decision }
+        let offers = || waiting.iter().filter_map(|(fit, _)| self.offer(fit.number));
+        let first = offers()
+            .next()
+            .map(|(node, offer)| (offer.name.clone(), node.capability(offer).tier, offer.history.latency(now)));
+        let Some((capability, tier, takes)) = first else {
+            return Unroutable::Never { failure, decision };
+        };
+        let waiting_for = offers().map(|(node, _)| node.card.agent_id.clone()).collect();
+        let only_seat = |lacks: &[Lack]| lacks.iter().all(|lack| matches!(lack.reason, Reason::Full | Reason::Tried));
+        let for_seat = waiting.iter().any(|(_, lacks)| only_seat(lacks))
+            && self.bulkhead.in_tier(tier) < self.settings.tier_limits.of(tier);
+        Unroutable::NotNow { until, waiting_for, capability, tier, takes, for_seat, failure, decision }
     }
 
     fn failure(&self, ask: &Ask<'_>, sifted: &Sifted) -> Failure {
@@ -196,7 +214,8 @@ fn near_lack(reason: Reason) -> Lack {
         | Reason::Full
         | Reason::Hours
         | Reason::NotConnected
-        | Reason::Tried => "its words are too far from the intent's",
+        | Reason::Tried
+        | Reason::RetryBudget => "its words are too far from the intent's",
     };
     lack(reason, detail, None)
 }

@@ -8,6 +8,7 @@ use super::node::{Node, Offer, Reported};
 use super::{Checked, Fleet, OfferRef};
 use crate::lease::Lease;
 use crate::lexical::Document;
+use crate::retry::Budget;
 use crate::schema;
 
 /// What a registration did.
@@ -72,9 +73,9 @@ impl Fleet {
     fn put(&mut self, checked: Checked, generation: u64, registered_at: Timestamp, now: Timestamp) {
         let id = checked.card.agent_id.clone();
         let old = self.take_out(&id);
-        let (health, connections, reported, last_probe, mut kept) = match old {
-            Some(old) => (old.health, old.connections, old.reported, old.last_probe, old.offers),
-            None => (crate::health::Health::new(now), 0, Reported::default(), None, Vec::new()),
+        let (health, connections, reported, last_probe, budget, mut kept) = match old {
+            Some(old) => (old.health, old.connections, old.reported, old.last_probe, old.budget, old.offers),
+            None => (crate::health::Health::new(now), 0, Reported::default(), None, Budget::default(), Vec::new()),
         };
         let place = self.free_nodes.pop().unwrap_or_else(|| {
             self.nodes.push(None);
@@ -105,6 +106,7 @@ impl Fleet {
             connections,
             reported,
             last_probe,
+            budget,
             offers,
         });
         self.by_id.insert(id, place);

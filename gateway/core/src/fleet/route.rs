@@ -113,10 +113,12 @@ impl Fleet {
     fn sift(&self, ask: &Ask<'_>, mode: Mode, now: Timestamp, rng: &mut Rng) -> Sifted {
         let params = Params::new(ask.params);
         let selection = self.select(ask, &params, rng);
+        let turn_lack = if mode == Mode::Direct { self.turn_lack(ask, now) } else { None };
         let (mut free, mut fallen) = (Vec::new(), Vec::new());
         for fit in &selection.fits {
             let Some((node, offer)) = self.offer(fit.number) else { continue };
-            let lacks = self.lacks(ask, mode, &params, node, offer, now);
+            let mut lacks = self.lacks(ask, mode, &params, node, offer, now);
+            lacks.extend(turn_lack.clone());
             if lacks.is_empty() { free.push(*fit) } else { fallen.push((*fit, lacks)) }
         }
         if free.is_empty() {
@@ -139,6 +141,7 @@ impl Fleet {
             tier: capability.tier,
             attempt_timeout: offer.attempt_timeout(capability, ask.attempt_timeout),
             lateral: capability.lateral,
+            cancellable: capability.cancellable,
             fallback: capability.fallback.clone(),
         }
     }
@@ -146,19 +149,17 @@ impl Fleet {
     /// Takes the breaker's permit and the bulkhead's seat for the chosen one.
     fn take(&mut self, fit: Fit, ask: &Ask<'_>, now: Timestamp, rng: &mut Rng) {
         let Some((node, offer)) = self.offer(fit.number) else { return };
-        let (id, tier, most) = (node.card.agent_id.clone(), node.capability(offer).tier, node.card.max_concurrency);
+        let (id, tier) = (node.card.agent_id.clone(), node.capability(offer).tier);
+        let room = node.room(tier);
         let trial_until = now + offer.attempt_timeout(node.capability(offer), ask.attempt_timeout);
         let is_pulled = pulls(node);
         let (policy, name) = (offer.policy, offer.name.clone());
         if !is_pulled {
             let place = Place { agent_id: id.clone(), tier };
-            let _ = self.bulkhead.try_take(ask.seat, place, most, &self.settings.tier_limits, now);
+            let _ = self.bulkhead.try_take(ask.seat, place, room, &self.settings.tier_limits, now);
         }
-        let is_first = ask.attempt <= 1;
+        self.count_turn(ask, &id, now);
         let Some(offer) = self.node_mut(&id).and_then(|node| node.offer_mut(&name)) else { return };
-        if is_first {
-            offer.budget.deposit(now);
-        }
         if let Ok(permit) = offer.breaker.take_permit(trial_until, &policy, now, rng) {
             offer.begin(ask.seat, permit, now);
         }

@@ -7,6 +7,7 @@ use super::State;
 use super::event::Trace;
 use super::phase::Phase;
 use super::step::{EndedAttempt, Next, Refusal};
+use crate::retry::doubled;
 
 /// How an attempt ended, as breakers and history see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,12 +27,6 @@ enum Onward {
     Retry { after: Span },
     Fallback,
     Final(Phase),
-}
-
-/// 200 ms, doubled each time, with full jitter on the upper half; `n` is counted from 1.
-fn doubled(n: u32, rng: &mut Rng) -> Span {
-    let base = 200_u64 << n.saturating_sub(1).min(7);
-    Span::from_ms(base / 2 + rng.u64(0..=base / 2))
 }
 
 /// The wait before a retry: none before the first retry of what did not begin. For how long an agent asks to be left
@@ -75,6 +70,14 @@ pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &
         }
     }
     onward(next, failure, trace, rng);
+}
+
+/// An attempt was stopped for the sake of another task: it counts as no try.
+pub(super) fn stopped(next: &mut Next<'_>, failure: Failure, rng: &mut Rng) {
+    next.stop();
+    end_attempt(next, Ending::Neutral, Some(failure));
+    let after = pause(next, rng);
+    give_back(next, after);
 }
 
 pub(super) fn released(next: &mut Next<'_>, rng: &mut Rng) {

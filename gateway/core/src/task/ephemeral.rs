@@ -55,6 +55,7 @@ mod tests {
             tier: Tier::Normal,
             attempt_timeout: Span::from_secs(1),
             lateral: None,
+            cancellable: false,
             fallback: Vec::new(),
         });
         task.state.attempts.push(Attempt {

@@ -119,6 +119,13 @@ pub enum Event {
         /// Why.
         failure: Failure,
     },
+    /// Its agent's seat is needed for work of a higher priority.
+    Preempt {
+        /// Of which attempt.
+        token: FencingToken,
+        /// The priority of that work.
+        priority: u8,
+    },
     /// The caller calls it off.
     Cancel,
     /// Its `due_at` has come.

@@ -6,6 +6,7 @@ pub mod ending;
 mod ephemeral;
 pub mod event;
 pub mod phase;
+pub mod preempt;
 pub mod step;
 pub mod view;
 
@@ -16,6 +17,8 @@ use reach_schemas::{
     IdempotencyKey, Mode, Namespace, Protocol, RawJson, Span, Submit, TaskId, Tier, Timestamp,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::retry::Turn;
 
 pub use event::{Assignment, Event, Offered};
 pub use phase::Phase;
@@ -142,6 +145,9 @@ pub struct Plan {
     pub attempt_timeout: Span,
     /// Whether another agent is tried before the fallback. None: unless a `write` may have started.
     pub lateral: Option<bool>,
+    /// Whether work that has begun can be stopped.
+    #[serde(default)]
+    pub cancellable: bool,
     /// What to do once every try has failed.
     pub fallback: Vec<FallbackStep>,
 }
@@ -273,6 +279,18 @@ impl State {
     pub fn tried(&self) -> impl Iterator<Item = &AgentId> {
         let own = self.attempts.iter().filter(|attempt| attempt.token > self.begun_after);
         own.filter(|attempt| attempt.ended_at.is_some()).map(|attempt| &attempt.agent_id)
+    }
+
+    /// What its next attempt counts as, for the budgets of retries.
+    #[must_use]
+    pub fn turn(&self, is_orphan: bool) -> Turn {
+        let was_tried = self.attempts.last().is_some_and(|attempt| attempt.token > self.begun_after);
+        match (was_tried, self.tries_used) {
+            (false, _) => Turn::First,
+            (true, 0) => Turn::Returned,
+            (true, _) if is_orphan => Turn::Orphan,
+            (true, _) => Turn::Retry,
+        }
     }
 
     /// Keeps a decision; of two refusals in a row only the newer one.

@@ -130,6 +130,10 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
             next.live(token)?;
             ending::poisoned(&mut next, failure);
         }
+        Event::Preempt { token, priority } => {
+            next.live(token)?;
+            super::preempt::give_way(&mut next, priority, rng)?;
+        }
         Event::Cancel => next.cancel()?,
         Event::Due => ending::due(&mut next, rng)?,
         Event::Redrive { deadline_at } => next.redrive(deadline_at)?,

@@ -75,6 +75,61 @@ fn a_full_agent_gets_nothing_until_a_seat_comes_home() {
 }
 
 #[test]
+fn retries_wait_when_the_agent_has_had_its_share_and_first_tries_do_not() {
+    check(
+        "0s agent a@n max=99            => card 1
+         0s route 1 cap=work retry  => a@n work
+         0s route 2 cap=work retry  => a@n work
+         0s route 3 cap=work retry  => a@n work
+         0s route 4 cap=work retry  => a@n work
+         0s route 5 cap=work retry  => a@n work
+         0s route 6 cap=work retry  => a@n work
+         0s route 7 cap=work retry  => a@n work
+         0s route 8 cap=work retry  => a@n work
+         0s route 9 cap=work retry  => a@n work
+         0s route 10 cap=work retry  => a@n work
+         0s route 11 cap=work retry      => in 5s: a@n work retry_budget
+         0s message                      => no agent can take it now: a@n is retry_budget (it has had its share of retries)
+         0s route 12 cap=work            => a@n work
+         0s agent b@n max=99             => card 1
+         0s route 13 cap=work retry      => b@n work
+         0s leave b@n                    => true
+         9s route 14 cap=work retry      => in 1s: a@n work retry_budget
+         10s route 14 cap=work retry     => a@n work",
+    );
+}
+
+#[test]
+fn what_a_restart_lost_goes_at_a_pace_and_spends_no_retries() {
+    check(
+        "0s agent a@n max=99            => card 1
+         0s route 1 cap=work orphan => a@n work
+         0s route 2 cap=work orphan => a@n work
+         0s route 3 cap=work orphan => a@n work
+         0s route 4 cap=work orphan => a@n work
+         0s route 5 cap=work orphan => a@n work
+         0s route 6 cap=work orphan => a@n work
+         0s route 7 cap=work orphan => a@n work
+         0s route 8 cap=work orphan => a@n work
+         0s route 9 cap=work orphan => a@n work
+         0s route 10 cap=work orphan => a@n work
+         0s route 11 cap=work orphan     => later: a@n work retry_budget
+         0s route 12 cap=work retry      => a@n work
+         1s route 11 cap=work orphan     => a@n work",
+    );
+}
+
+#[test]
+fn a_newcomer_leaves_a_free_seat_to_those_who_have_waited_for_it() {
+    check(
+        "0s agent a@n max=2           => card 1
+         0s route 1 cap=work yields   => in 1s: a@n work full
+         0s message                   => no agent can take it now: a@n is full (others have waited longer for its seats)
+         0s route 1 cap=work          => a@n work",
+    );
+}
+
+#[test]
 fn what_waits_for_a_pulling_agent_takes_its_seat_when_it_is_pulled() {
     check(
         "0s agent a@n queue max=1 => card 1

@@ -2,8 +2,9 @@
 //!
 //! `agent ID [ws|queue] [caps=work] [read|idem] [max=4] [weight=50] [hours=08:00-18:00] [callable=PATTERN]
 //! [may=PATTERN] [needs=PARAMETER] [beat=10s] [says=WORDS] [not=WORDS] [timeout=15s]` registers one.
-//! `route TASK [to=ID] [cap=work] [say=WORDS] [in=NAMESPACE] [by=ID] [with=JSON] [tried=ID,ID] [try=1]` routes; `look`
-//! does so and takes nothing; `offer` finds who may claim; `message` and `hint` read the last refusal. What becomes of it:
+//! `route TASK [to=ID] [cap=work] [say=WORDS] [in=NAMESPACE] [by=ID] [with=JSON] [tried=ID,ID] [try=1] [retry|orphan]
+//! [yields]` routes; `look` does so and takes nothing; `offer` finds who may claim; `message` and `hint` read the last
+//! refusal. What becomes of it:
 //! `end TASK well|answered|badly|neutral [took=100ms] [after=7s]`, `drop TASK`, `claim TASK ID`. What agents do:
 //! `beat ID [load=0] [queue=0]`, `open ID`, `close ID`, `drain ID`, `leave ID`, `probe ID ok|failed [took=50ms] [queue=1]
 //! [failing=0.5] [succeeded=7s]`. `state ID`, `flight ID` and `last ID` look, the latter at the last probe; `sound ID` and
@@ -14,9 +15,10 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use reach_core::access::Caller;
 use reach_core::bulkhead::Seat;
-use reach_core::fleet::{Ask, Checked, Fleet, Settings, Unroutable};
+use reach_core::fleet::{Ask, Checked, Fleet, Settings, Unroutable, Yields};
 use reach_core::health::HealthPolicy;
 use reach_core::probe::Probed;
+use reach_core::retry::Turn;
 use reach_core::task::ending::Ending;
 use reach_core::task::{EndedAttempt, Target};
 use reach_schemas::call::{HealthReport, Heartbeat};
@@ -209,7 +211,15 @@ impl Player {
             params: params.as_ref(),
             tried: tried.iter().collect(),
             attempt: line.read_set("try").unwrap_or(1),
+            turn: if line.has("retry") {
+                Turn::Retry
+            } else if line.has("orphan") {
+                Turn::Orphan
+            } else {
+                Turn::First
+            },
             attempt_timeout: None,
+            yields: line.has("yields").then_some(Yields(&|_| true)),
             seat: seat(line),
         };
         if line.verb == "offer" {

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 
 use reach_core::bulkhead::Seat;
+use reach_core::retry::Turn;
 use reach_core::task::event::Trace;
 use reach_core::task::{Assignment, Event, Phase, Task};
 use reach_schemas::error::{REACH_FALLBACK, REACH_OK, Retry};
 use reach_schemas::{
-    CapabilityName, Effect, ErrorCode, Failure, FencingToken, IdempotencyKey, PhaseName, Span, TaskId, Timestamp,
+    AgentId, CapabilityName, Effect, ErrorCode, Failure, FencingToken, IdempotencyKey, PhaseName, Protocol, Span,
+    TaskId, Timestamp,
 };
 
 use crate::coverage::Covered;
 use crate::reports::result;
-use crate::world::World;
+use crate::setup::SHARES;
+use crate::world::{Life, World};
 
 /// How long a step may be on its way into the store.
 const COMMIT: Span = Span::from_ms(5);
@@ -42,6 +45,8 @@ pub(crate) struct Checks {
     writes: BTreeMap<(TaskId, u32, CapabilityName), Vec<Execution>>,
     keys: BTreeMap<(usize, IdempotencyKey), (TaskId, bool)>,
     results: BTreeMap<TaskId, String>,
+    /// What each life of a gateway sent each agent: in which second, and whether as a retry.
+    sent: BTreeMap<(Life, AgentId), Vec<(u64, bool)>>,
 }
 
 impl World {
@@ -94,6 +99,7 @@ impl World {
             | Event::Fail { token, .. }
             | Event::Release { token }
             | Event::Poison { token, .. }
+            | Event::Preempt { token, .. }
             | Event::Accept { token }
             | Event::Delivered { token }
             | Event::Progress { token, .. }
@@ -191,6 +197,27 @@ impl World {
         }
     }
 
+    /// Retries are a share of the first tries.
+    pub(crate) fn check_budget(&mut self, gateway: usize, turn: Turn, to: &Assignment, now: Timestamp) {
+        let is_retry = match turn {
+            Turn::First => false,
+            Turn::Retry if to.protocol != Protocol::Queue => true,
+            Turn::Retry | Turn::Returned | Turn::Orphan => return,
+        };
+        let (life, second) = (self.life(gateway), now.as_ms() / 1000);
+        let sent = self.checks.sent.entry((life, to.agent_id.clone())).or_default();
+        sent.push((second, is_retry));
+        let count = |retries: bool, secs: u64| {
+            sent.iter().filter(|(at, is_retry)| *is_retry == retries && at + secs > second).count()
+        };
+        // The first tries that earned a retry may be up to 10 s older than it is.
+        let (retries, firsts) = (count(true, 10), count(false, 20));
+        let share = SHARES.agent;
+        if retries > share.free as usize + firsts / share.firsts_per_retry as usize {
+            self.fail(format!("g{gateway} sent {} {retries} retries in 10 s beside {firsts} first tries", to.agent_id));
+        }
+    }
+
     /// A write begins at an agent.
     pub(crate) fn check_write(&mut self, task: TaskId, token: FencingToken, agent: usize, name: &CapabilityName) {
         let generation = self.checks.generations.get(&(task, token)).copied().unwrap_or_default();
@@ -282,7 +309,7 @@ impl World {
 /// Whether an attempt ends so that it counts as no try.
 fn is_given_back(event: &Event) -> bool {
     let is_full = |failure: &Failure, trace| trace == Trace::NotStarted && failure.code == ErrorCode::Overloaded;
-    matches!(event, Event::Release { .. })
+    matches!(event, Event::Release { .. } | Event::Preempt { .. })
         || matches!(event, Event::Fail { failure, trace, .. } if is_full(failure, *trace))
 }
 

@@ -20,7 +20,7 @@ macro_rules! covered {
 covered! {
     // Each thing that can happen to a task.
     Assigned, Offered, Deferred, GivenUp, Claimed, Arrived, Accepted, Progressed, LeaseRenewed, Completed, AttemptFailed,
-    Released, Poisoned, Cancelled, TimeRanOut, Redriven,
+    Released, Poisoned, MadeWay, Cancelled, TimeRanOut, Redriven,
     // Each way in which it ends.
     EndedCompleted, EndedFailed, EndedCancelled, EndedExpired, DeadLettered, OutcomeUnknown,
     // Keys.
@@ -38,7 +38,7 @@ covered! {
     AgentEjected, AgentUnreachable,
     // Gateways.
     CommitConflict, RouteAbandoned, CrashBeforeCommit, CrashAfterInsert, CrashAfterAssignBeforeDelivery,
-    CrashAfterCompleteBeforeWake, CrashBeforeStop, AnswerLostWithGateway, GatewayCameBack,
+    RetryHeldBack, OrphanSentAgain, CrashAfterCompleteBeforeWake, CrashBeforeStop, AnswerLostWithGateway, GatewayCameBack,
 }
 
 /// How often each was taken.
@@ -83,6 +83,7 @@ pub(crate) fn of_event(event: &Event) -> Covered {
         Event::Fail { .. } => Covered::AttemptFailed,
         Event::Release { .. } => Covered::Released,
         Event::Poison { .. } => Covered::Poisoned,
+        Event::Preempt { .. } => Covered::MadeWay,
         Event::Cancel => Covered::Cancelled,
         Event::Due => Covered::TimeRanOut,
         Event::Redrive { .. } => Covered::Redriven,

@@ -1,4 +1,4 @@
-//! What a gateway does with tasks: takes them on, routes them, commits each step, and only then has effects. It may
+//! What a gateway does with tasks: routes them, commits each step, and only then has effects. It may
 //! die between any two of these.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,17 +7,14 @@ use std::sync::Arc;
 use reach_core::access::Caller;
 use reach_core::breaker::Change;
 use reach_core::bulkhead::Seat;
-use reach_core::digest::{Fingerprint, fingerprint};
 use reach_core::fleet::{Ask, Fleet, Offering, Route, Unroutable};
-use reach_core::idempotency::{Verdict, judge};
-use reach_core::task::{Birth, Effects, EndedAttempt, Event, Phase, Refusal, Task, step};
+use reach_core::retry::Turn;
+use reach_core::task::{Effects, EndedAttempt, Event, Phase, Refusal, Task, step};
 use reach_schemas::{
-    AgentId, CapabilityName, FencingToken, Mode, PhaseName, Protocol, Span, Submit, TaskId, Timestamp,
+    AgentId, CapabilityName, FencingToken, Mode, PhaseName, Protocol, Reason, Span, TaskId, Timestamp,
 };
 
-use crate::caller::Answer;
 use crate::coverage::{Covered, of_end, of_event};
-use crate::store::KeyName;
 use crate::world::{Happening, Life, World};
 
 /// How often a step is tried again when another commit was first.
@@ -37,18 +34,8 @@ pub(crate) struct Gateway {
     /// Trials that this gateway's breakers have out, and until when.
     pub(crate) trials: BTreeMap<(AgentId, CapabilityName), (Seat, Timestamp)>,
     pub(crate) sweeps: u32,
-}
-
-/// A new task on its way into the store.
-pub(crate) struct Insert {
-    task: Arc<Task>,
-    effects: Effects,
-    event: Event,
-    key: Option<(KeyName, Fingerprint)>,
-    submit: Submit,
-    caller: usize,
-    wish: usize,
-    is_other: bool,
+    /// Attempts that were out when it came back.
+    pub(crate) orphans: BTreeMap<TaskId, FencingToken>,
 }
 
 /// A step on its way into the store.
@@ -115,15 +102,19 @@ impl World {
     }
 
     /// Asks the gateway's router. What comes of it as an event, and what was taken for it.
-    fn route(&mut self, gateway: usize, task: &Task) -> Result<(Event, Then), Unroutable> {
+    pub(crate) fn route(&mut self, gateway: usize, task: &Task) -> Result<(Event, Then), Unroutable> {
         let (now, caller) = (self.clock(gateway), self.caller_of(gateway, task));
         let seat = Seat { task_id: task.id(), token: FencingToken(task.state.token.0 + 1) };
+        let is_orphan = self.gateways[gateway].orphans.get(&task.id()) == Some(&task.state.token);
+        let turn = task.state.turn(is_orphan);
         let ask = Ask {
             caller: &caller,
             target: &task.state.target,
             params: task.birth.submit.params.as_ref(),
             tried: task.state.tried().collect(),
             attempt: u32::try_from(task.state.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            turn,
+            yields: None,
             attempt_timeout: task.birth.submit.attempt_timeout,
             seat,
         };
@@ -132,6 +123,10 @@ impl World {
             Mode::Direct => {
                 let Route { assignment, decision } = fleet.route(&ask, now, &mut self.rng)?;
                 self.check_breaker(gateway, seat, &assignment, now);
+                self.check_budget(gateway, turn, &assignment, now);
+                if turn == Turn::Orphan {
+                    self.cover(Covered::OrphanSentAgain);
+                }
                 let taken = (seat, assignment.agent_id.clone(), assignment.capability.clone());
                 Ok((Event::Assign { assignment, decision }, Then::Routed(Some(taken))))
             }
@@ -142,122 +137,13 @@ impl World {
         }
     }
 
-    fn abandon(&mut self, gateway: usize, then: Then) {
+    pub(crate) fn abandon(&mut self, gateway: usize, then: Then) {
         let Then::Routed(Some((seat, agent, capability))) = then else { return };
         let now = self.clock(gateway);
         let it = &mut self.gateways[gateway];
         it.fleet.abandon(seat, &agent, &capability, now, &mut self.rng);
         it.trials.retain(|_, (trial, _)| *trial != seat);
         self.cover(Covered::RouteAbandoned);
-    }
-
-    /// Takes a request on.
-    pub(crate) fn submit(&mut self, gateway: usize, caller: usize, wish: usize, is_other: bool) {
-        if !self.gateways[gateway].is_up {
-            return;
-        }
-        let now = self.clock(gateway);
-        let submit = self.callers[caller].wishes[wish].request(is_other);
-        let id = TaskId::from_parts(now.as_ms(), self.rng.u128(..));
-        let scope = self.callers[caller].id.to_string();
-        let birth = Birth { id, scope: scope.clone(), submit: submit.clone(), created_at: now };
-        let task = Task::new(birth, submit.deadline.unwrap_or(Span::from_secs(20)));
-        let key = submit.idempotency_key.clone().map(|key| ((scope, key), fingerprint(&submit)));
-        let (event, then) = match self.route(gateway, &task) {
-            Ok(routed) => routed,
-            Err(Unroutable::NotNow { until, decision, .. }) => (Event::Defer { until, decision }, Then::Nothing),
-            Err(Unroutable::Never { .. }) => {
-                let known = key.as_ref().and_then(|(name, print)| Some((self.store.key(name)?, *print)));
-                match known {
-                    Some((earlier, print)) => self.replay(gateway, earlier, &submit, print, (caller, wish, is_other)),
-                    None => self.answer(gateway, caller, wish, Answer::Refused),
-                }
-                return;
-            }
-        };
-        match step(&task, event.clone(), now, &mut self.rng) {
-            Ok(step) => {
-                let task = Arc::new(Task { state: step.state, ..task });
-                let insert = Insert { task, effects: step.effects, event, key, submit, caller, wish, is_other };
-                let (life, ms) = (self.life(gateway), self.between(0, 3));
-                self.after(ms, Happening::Insert(life, Box::new(insert)));
-            }
-            Err(refusal) => {
-                self.abandon(gateway, then);
-                self.fail(format!("a new task refused its first step: {refusal}"));
-            }
-        }
-    }
-
-    pub(crate) fn insert(&mut self, life: Life, insert: Insert) {
-        let gateway = life.0;
-        if !self.is_living(life) {
-            self.cover(Covered::CrashBeforeCommit);
-            return;
-        }
-        let Insert { task, effects, event, key, submit, caller, wish, is_other } = insert;
-        let print = key.as_ref().map(|(_, print)| *print);
-        match self.store.insert(Arc::clone(&task), key) {
-            Ok(()) => {
-                let name = self.name(task.id());
-                let phase = task.state.phase.name().as_str();
-                self.log(format_args!("g{gateway} t{name} is born {phase}, by c{caller} wish {wish}"));
-                self.cover(of_event(&event));
-                self.check_birth(&task);
-                self.follow(gateway, &task, effects, true);
-                self.answer(gateway, caller, wish, Answer::Task { id: task.id(), is_other });
-                self.may_die(life);
-            }
-            Err(earlier) => {
-                if let Some(attempt) = task.live_attempt() {
-                    let seat = Seat { task_id: task.id(), token: attempt.token };
-                    let taken = (seat, attempt.agent_id.clone(), attempt.capability.clone());
-                    self.abandon(gateway, Then::Routed(Some(taken)));
-                }
-                if let Some(print) = print {
-                    self.replay(gateway, earlier, &submit, print, (caller, wish, is_other));
-                }
-            }
-        }
-    }
-
-    /// Answers a request whose key names an earlier task.
-    fn replay(
-        &mut self,
-        gateway: usize,
-        (id, earlier): (TaskId, Fingerprint),
-        submit: &Submit,
-        print: Fingerprint,
-        (caller, wish, is_other): (usize, usize, bool),
-    ) {
-        let Some(task) = self.load(gateway, id) else { return };
-        let phase = task.state.phase.name();
-        let answer = match judge(earlier, phase, submit, print) {
-            Verdict::Replay => {
-                self.cover(if phase.is_final() { Covered::ReplayOfFinished } else { Covered::ReplayJoined });
-                Answer::Task { id, is_other }
-            }
-            Verdict::Retry => {
-                self.cover(Covered::RetriedByCaller);
-                let deadline_at = self.clock(gateway) + Span::from_secs(10);
-                self.apply(gateway, id, Event::Redrive { deadline_at }, Then::Nothing, 0);
-                Answer::Task { id, is_other }
-            }
-            Verdict::InFlight => {
-                self.cover(Covered::InFlightRefused);
-                Answer::Refused
-            }
-            Verdict::Reused => {
-                self.cover(Covered::KeyConflict);
-                Answer::Reused { is_other }
-            }
-        };
-        self.answer(gateway, caller, wish, answer);
-    }
-
-    fn answer(&mut self, gateway: usize, caller: usize, wish: usize, answer: Answer) {
-        self.log(format_args!("g{gateway} answers c{caller} wish {wish}: {}", answer.as_str()));
-        self.send(|| Happening::Answered { caller, wish, answer });
     }
 
     /// Has something happen to a task: load, step, commit, then effects.
@@ -339,7 +225,7 @@ impl World {
     }
 
     /// Right after a commit is the worst moment to die: not all of what follows from it has happened.
-    fn may_die(&mut self, life: Life) {
+    pub(crate) fn may_die(&mut self, life: Life) {
         if self.mishap(self.weather.gateway_crash) {
             let ms = self.between(0, 3);
             self.after(ms, Happening::Crash(life));
@@ -395,7 +281,7 @@ impl World {
     }
 
     /// What follows from a commit, one thing after another: the gateway may die before each.
-    fn follow(&mut self, gateway: usize, task: &Arc<Task>, effects: Effects, is_born: bool) {
+    pub(crate) fn follow(&mut self, gateway: usize, task: &Arc<Task>, effects: Effects, is_born: bool) {
         self.put(gateway, task);
         let Effects { deliver, offer, withdraw: _, stop, began: _, ended, changed } = effects;
         let mut all: Vec<Fx> = ended.map(Fx::Ended).into_iter().collect();
@@ -470,6 +356,9 @@ impl World {
         match self.route(gateway, &task) {
             Ok((event, then)) => self.apply(gateway, id, event, then, 0),
             Err(Unroutable::NotNow { until, decision, .. }) => {
+                if decision.rejected.contains_key(Reason::RetryBudget.as_str()) {
+                    self.cover(Covered::RetryHeldBack);
+                }
                 let until = until.max(now + Span::from_ms(100));
                 self.apply(gateway, id, Event::Defer { until, decision }, Then::Routed(None), 0);
             }

@@ -5,6 +5,7 @@
 //! `REACH_SIM_WORLDS=n` runs so many worlds, `REACH_SIM_SEED=s` the one world of that seed.
 
 mod agent;
+mod births;
 mod caller;
 mod checks;
 mod coverage;

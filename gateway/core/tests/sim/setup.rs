@@ -1,6 +1,7 @@
 //! Makes a world out of a seed: how many there are of what, how bad the weather is, and who wants what.
 
 use reach_core::fleet::{Fleet, Settings};
+use reach_core::retry::{Share, Shares};
 use reach_schemas::call::{OnFailed, OnInFlight};
 use reach_schemas::{
     AgentCard, BreakerPolicy, Capability, CapabilityName, Effect, Endpoint, FallbackStep, Mode, Protocol, RawJson,
@@ -22,8 +23,12 @@ const CAPABILITIES: [(&str, Effect); 5] = [
     ("spare", Effect::Read),
 ];
 
+/// Worlds are small: their budgets of retries are, too.
+pub(crate) const SHARES: Shares =
+    Shares { agent: Share { firsts_per_retry: 10, free: 3 }, caller: Share { firsts_per_retry: 5, free: 12 } };
+
 pub(crate) fn settings() -> Settings {
-    Settings::default()
+    Settings { retries: SHARES, ..Settings::default() }
 }
 
 impl World {
@@ -105,6 +110,7 @@ impl World {
                 ..BreakerPolicy::for_effect(*effect)
             }),
             fallback: chain,
+            cancellable: self.chance(0.5),
             lateral: [None, None, Some(true), Some(false)][self.rng.usize(0..4)],
             ..base
         }
@@ -181,6 +187,7 @@ impl World {
             deadline: Some(Span::from_ms(self.between(800, 11_000))),
             tries: if self.chance(0.3) { Some(u32::try_from(self.between(1, 5)).unwrap_or(1)) } else { None },
             from_agent: Some(self.callers[caller].id.clone()),
+            priority: if self.chance(0.2) { Some(9) } else { None },
             ..Submit::default()
         }
     }

@@ -156,6 +156,7 @@ impl World {
         it.cache.clear();
         it.dead.clear();
         it.trials.clear();
+        it.orphans.clear();
         let ms = self.between(100, 4_000);
         self.after(ms, Happening::Restart(gateway));
         for agent in 0..self.agents.len() {
@@ -180,6 +181,9 @@ impl World {
         let open: Vec<Arc<_>> = self.store.open().cloned().collect();
         self.gateways[gateway].fleet.recount(open.iter().map(AsRef::as_ref), now);
         for task in &open {
+            if let Some(attempt) = task.live_attempt() {
+                self.gateways[gateway].orphans.insert(task.id(), attempt.token);
+            }
             self.put(gateway, task);
         }
         let life = self.life(gateway);

@@ -9,10 +9,11 @@ use reach_core::task::Task;
 use reach_schemas::{AgentId, Delivery, FencingToken, Span, TaskId, Timestamp};
 
 use crate::agent::{Agent, Outcome, Word};
+use crate::births::Insert;
 use crate::caller::{Answer, Caller};
 use crate::checks::Checks;
 use crate::coverage::{Coverage, Covered};
-use crate::gateway::{Commit, Fx, Gateway, Insert};
+use crate::gateway::{Commit, Fx, Gateway};
 use crate::store::Store;
 
 /// How many lines of its story a broken world shows.

@@ -1,11 +1,11 @@
 //! Plays the lines of a story on one task.
 //!
 //! `task [tries=3] [deadline=60s] [cap=work] [intent=..] [pulled]` begins. Whom it goes to: `assign AGENT [ws|queue|process]`
-//! (else HTTP) and `offer AGENT,AGENT`, both with `[write|idem]` (else read), `[timeout=10s]`,
+//! (else HTTP) and `offer AGENT,AGENT`, both with `[write|idem]` (else read), `[stoppable]`, `[timeout=10s]`,
 //! `[lateral=yes|no]`, `[of=CAPABILITY]` and `[chain=cap:X,agent:X,static:X,say:X]`; `defer UNTIL`, `give-up`. Then
 //! `claim AGENT [lease=30s]`, `delivered`, `accept`, `progress`, `renew`, `release`, `poison` and `complete`, each with
-//! the token; `fail TOKEN not-started|retryable|for-good|unknown [after=1s] [code=overloaded]`; `cancel`, `due`,
-//! `redrive DEADLINE`. `tried`, `view` and `record` look and change nothing.
+//! the token; `preempt TOKEN PRIORITY`; `fail TOKEN not-started|retryable|for-good|unknown [after=1s]
+//! [code=overloaded]`; `cancel`, `due`, `redrive DEADLINE`. `tried`, `view` and `record` look and change nothing.
 //!
 //! What is counted goes over all tasks of the story: `figures`, `agent NAME` and `refusals` show it, and `refuse CODE`
 //! has a request refused.
@@ -94,6 +94,7 @@ fn plan(line: &Line<'_>) -> Plan {
         tier: Tier::Normal,
         attempt_timeout: line.read_set("timeout").unwrap_or(Span::from_secs(10)),
         lateral: line.set("lateral").map(|word| word == "yes"),
+        cancellable: line.has("stoppable"),
         fallback: line.set("chain").map(chain).unwrap_or_default(),
     }
 }
@@ -196,6 +197,7 @@ impl Player {
             "poison" => {
                 Event::Poison { token: token(line), failure: Failure::new(ErrorCode::AgentFailed, "it breaks me") }
             }
+            "preempt" => Event::Preempt { token: token(line), priority: line.word(1).parse().unwrap() },
             "cancel" => Event::Cancel,
             "due" => Event::Due,
             "redrive" => Event::Redrive { deadline_at: BEGIN + line.at + line.word(0).parse().unwrap() },

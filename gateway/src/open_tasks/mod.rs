@@ -1,14 +1,20 @@
 //! What this gateway keeps in memory of open tasks: copies to spare a read, the times at which each is due, who may
 //! claim which, and which wait for which agent. All of it can be lost: the store has the truth.
 
+mod census;
+mod parking;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use reach_core::admission::{Class, Waiting};
 use reach_core::task::{Phase, Task};
-use reach_schemas::call::Waiting;
-use reach_schemas::{AgentId, FencingToken, PhaseName, Protocol, TaskId, Timestamp};
+use reach_schemas::{AgentId, FencingToken, Protocol, TaskId, Tier, Timestamp};
 use tokio::sync::Notify;
+
+pub use census::Census;
+pub use parking::{Parking, class_of};
 
 /// The order in which work is given out: high priority first, then the older task.
 type Rank = (Reverse<u8>, TaskId);
@@ -30,43 +36,15 @@ struct Inner {
     claimable: BTreeMap<AgentId, BTreeSet<Rank>>,
     claimable_by: HashMap<TaskId, Vec<AgentId>>,
     /// Which deferred tasks a change at which agent may help.
-    parked: BTreeMap<AgentId, BTreeSet<Rank>>,
-    parked_for: HashMap<TaskId, Vec<AgentId>>,
+    parked: BTreeMap<(AgentId, Tier), BTreeSet<Rank>>,
+    parked_for: HashMap<TaskId, (Vec<AgentId>, Tier, bool)>,
+    /// All that waits for an agent, parked or to be claimed.
+    waiting: Waiting,
+    classes: HashMap<TaskId, Class>,
     bells: HashMap<AgentId, Arc<Notify>>,
     census: Census,
-}
-
-/// How many there are of which kind.
-#[derive(Debug, Clone, Default)]
-pub struct Census {
-    /// In which phase.
-    pub phases: BTreeMap<PhaseName, u64>,
-    /// Waiting for an agent.
-    pub waiting: Waiting,
-}
-
-impl Census {
-    fn add(&mut self, task: &Task) {
-        *self.phases.entry(task.state.phase.name()).or_default() += 1;
-        if let Some(waiting) = self.waits(task) {
-            *waiting += 1;
-        }
-    }
-
-    fn take(&mut self, task: &Task) {
-        if let Some(count) = self.phases.get_mut(&task.state.phase.name()) {
-            *count = count.saturating_sub(1);
-        }
-        if let Some(waiting) = self.waits(task) {
-            *waiting = waiting.saturating_sub(1);
-        }
-    }
-
-    /// Among whom the task waits for an agent, if it does.
-    fn waits(&mut self, task: &Task) -> Option<&mut u64> {
-        let tier = task.state.plan.as_ref().map(|plan| plan.tier);
-        (task.state.phase.name() == PhaseName::Submitted).then(|| self.waiting.of(tier))
-    }
+    /// Attempts that were out when this gateway started: their deliveries died with its last life.
+    orphans: HashMap<TaskId, FencingToken>,
 }
 
 fn rank(task: &Task) -> Rank {
@@ -92,13 +70,11 @@ fn claimants(task: &Task) -> Vec<AgentId> {
     }
 }
 
-fn unlist(index: &mut BTreeMap<AgentId, BTreeSet<Rank>>, agents: &[AgentId], rank: Rank) {
-    for agent in agents {
-        if let Some(ranks) = index.get_mut(agent) {
-            ranks.remove(&rank);
-            if ranks.is_empty() {
-                index.remove(agent);
-            }
+fn unlist<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Rank>>, key: &K, rank: Rank) {
+    if let Some(ranks) = index.get_mut(key) {
+        ranks.remove(&rank);
+        if ranks.is_empty() {
+            index.remove(key);
         }
     }
 }
@@ -142,8 +118,11 @@ impl OpenTasks {
         let due_at = task.due_at();
         inner.reschedule(id, due_at);
         inner.unpark(id, rank(task));
+        inner.note_turn(task, &claimants);
         let old = inner.claimable_by.remove(&id).unwrap_or_default();
-        unlist(&mut inner.claimable, &old, rank(task));
+        for agent in &old {
+            unlist(&mut inner.claimable, agent, rank(task));
+        }
         for agent in &claimants {
             inner.claimable.entry(agent.clone()).or_default().insert(rank(task));
             if let Some(bell) = inner.bells.get(agent) {
@@ -152,6 +131,9 @@ impl OpenTasks {
         }
         if !claimants.is_empty() {
             inner.claimable_by.insert(id, claimants);
+        }
+        if inner.orphans.get(&id).is_some_and(|token| *token != task.state.token || due_at.is_none()) {
+            inner.orphans.remove(&id);
         }
         inner.drop_copy(id);
         if due_at.is_some() {
@@ -163,6 +145,19 @@ impl OpenTasks {
         if is_first {
             self.due.notify_one();
         }
+    }
+
+    /// Notes that the live attempt of a task was begun before this gateway's start.
+    pub fn orphan(&self, task: &Task) {
+        if let Some(attempt) = task.live_attempt() {
+            self.lock().orphans.insert(task.id(), attempt.token);
+        }
+    }
+
+    /// Whether the newest attempt of a task is one that this gateway's start found.
+    #[must_use]
+    pub fn is_orphan(&self, task: &Task) -> bool {
+        self.lock().orphans.get(&task.id()).is_some_and(|token| *token == task.state.token)
     }
 
     /// Has a task looked at at a time, though nothing about it was committed.
@@ -215,30 +210,6 @@ impl OpenTasks {
         }
     }
 
-    /// Has a deferred task looked at as soon as one of these agents has room.
-    pub fn park(&self, task: &Task, agents: Vec<AgentId>) {
-        let mut inner = self.lock();
-        inner.unpark(task.id(), rank(task));
-        for agent in &agents {
-            inner.parked.entry(agent.clone()).or_default().insert(rank(task));
-        }
-        inner.parked_for.insert(task.id(), agents);
-    }
-
-    /// An agent has room for so many: the best of the tasks that wait for it are due now.
-    pub fn unpark_for(&self, agent: &AgentId, room: usize, now: Timestamp) {
-        let mut inner = self.lock();
-        let ranks: Vec<Rank> = inner.parked.get(agent).into_iter().flatten().take(room).copied().collect();
-        for rank in &ranks {
-            inner.unpark(rank.1, *rank);
-            inner.reschedule(rank.1, Some(now));
-        }
-        drop(inner);
-        if !ranks.is_empty() {
-            self.due.notify_one();
-        }
-    }
-
     /// The attempts that an agent has, by task.
     #[must_use]
     pub fn held_by(&self, agent: &AgentId) -> Vec<(TaskId, FencingToken)> {
@@ -277,12 +248,6 @@ impl Inner {
         if let Some(at) = at {
             self.due.insert((at, id));
             self.due_at.insert(id, at);
-        }
-    }
-
-    fn unpark(&mut self, id: TaskId, rank: Rank) {
-        if let Some(agents) = self.parked_for.remove(&id) {
-            unlist(&mut self.parked, &agents, rank);
         }
     }
 }

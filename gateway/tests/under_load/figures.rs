@@ -1,0 +1,38 @@
+//! Counting and printing.
+
+use std::time::Duration;
+
+/// A number from the environment.
+pub(crate) fn from_env(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Times, to be asked for their mean and their quantiles.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Times(pub(crate) Vec<Duration>);
+
+impl Times {
+    pub(crate) fn mean_ms(&self) -> f64 {
+        let sum: Duration = self.0.iter().sum();
+        sum.as_secs_f64() * 1000.0 / self.0.len().max(1) as f64
+    }
+
+    /// In ms; 0 if there are none.
+    pub(crate) fn quantile_ms(&self, quantile: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let at = ((sorted.len() as f64 * quantile).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+        sorted.get(at).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+    }
+}
+
+/// What a process has used: ms of CPU, and KiB that are resident.
+pub(crate) fn usage(pid: u32) -> (u64, u64) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let behind: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: u64 = behind[11].parse::<u64>().unwrap() + behind[12].parse::<u64>().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    // A tick of /proc is 10 ms on every Linux that this runs on.
+    (ticks * 10, resident.split_whitespace().next().unwrap().parse().unwrap())
+}
