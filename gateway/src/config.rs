@@ -214,6 +214,15 @@ mod tests {
     }
 
     #[test]
+    fn what_the_page_on_overload_shows_are_the_defaults() {
+        let page = include_str!("../../docs/overload.md");
+        let shown = page.split_once("```toml\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+        let (shown, usual) = (read(shown).unwrap().settings, read("").unwrap().settings);
+        assert_eq!((shown.open_max, shown.waiting), (usual.open_max, usual.waiting));
+        assert_eq!((shown.fleet.tier_limits, shown.fleet.retries), (usual.fleet.tier_limits, usual.fleet.retries));
+    }
+
+    #[test]
     fn a_command_is_an_agent_of_the_file() {
         let text = "[[agents]]\nagent_id = \"wc@tools\"\n[[agents.endpoints]]\nprotocol = \"process\"\naddress = \"wc -w\"\n[[agents.capabilities]]\nname = \"count_words\"\neffect = \"read\"\n";
         let config = read(text).unwrap();
