@@ -21,6 +21,9 @@ pub const LISTEN: &str = "127.0.0.1:7340";
 /// Where its data is unless told otherwise.
 pub const DATA: &str = "agent-reach-data";
 
+/// The longest that a person may have for a task that no agent could do.
+const HUMAN_WAIT_MAX: Span = Span::from_hours(24 * 7);
+
 /// The configuration as it is written. Every field may be left out.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -41,6 +44,8 @@ pub struct File {
     pub keep_finished: Option<String>,
     /// How long an idempotency key is kept once its task is done.
     pub keep_keys: Option<String>,
+    /// How long a person has at least for a task that no agent could do.
+    pub human_wait: Option<String>,
     /// Lets agents register commands that the gateway then runs.
     pub allow_process_registration: bool,
     /// How much work of each tier may be out at once.
@@ -146,6 +151,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     );
     let kept_for = span("keep_finished", file.keep_finished, usual.kept_for);
     let keys_kept_for = span("keep_keys", file.keep_keys, usual.keys_kept_for);
+    let human_wait = span("human_wait", file.human_wait, usual.fleet.human_wait);
     let (webhooks, webhook_secrets) = webhooks::check(file.webhooks, &mut mistakes);
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
@@ -159,12 +165,16 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
         fleet: fleet::Settings {
             tier_limits: file.tiers.unwrap_or_default(),
             retries: file.retries.unwrap_or_default(),
+            human_wait,
             ..usual.fleet
         },
         webhooks,
     };
     if settings.open_max == 0 {
         mistakes.push("open_max: is 0: no task could be taken on".to_owned());
+    }
+    if human_wait > HUMAN_WAIT_MAX {
+        mistakes.push(format!("human_wait: is {human_wait}: it is at most {HUMAN_WAIT_MAX}"));
     }
     let agents = file.agents.into_iter().enumerate().filter_map(|(at, card)| {
         card_of(card).map_err(|mistake| mistakes.push(format!("agents[{at}]: {mistake}"))).ok()

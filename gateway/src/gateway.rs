@@ -135,7 +135,9 @@ impl From<NotApplied> for Failure {
                 let code = match refusal {
                     Refusal::StaleToken { .. } => ErrorCode::StaleToken,
                     Refusal::ClaimLost | Refusal::NotOffered => ErrorCode::ClaimLost,
-                    Refusal::WrongPhase { .. } | Refusal::Already | Refusal::NotDue => ErrorCode::WrongPhase,
+                    Refusal::WrongPhase { .. } | Refusal::NotTaken | Refusal::Already | Refusal::NotDue => {
+                        ErrorCode::WrongPhase
+                    }
                 };
                 Self::new(code, refusal.to_string())
             }

@@ -43,6 +43,7 @@ fn bytes_of(task: &Task) -> usize {
     let result = match &task.state.phase {
         Phase::Completed { result } => Some(result),
         Phase::Submitted { .. }
+        | Phase::Human { .. }
         | Phase::Routed(_)
         | Phase::Delivered(_)
         | Phase::Accepted(_)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, CapabilityName, Timestamp};
+use crate::{AgentId, CapabilityName, QueueName, Timestamp};
 
 /// How many candidates a record keeps; the others are only counted.
 pub const CANDIDATES_MAX: usize = 16;
@@ -40,6 +40,9 @@ pub struct Decision {
     /// What was near, if nobody was chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Suggestion>,
+    /// The queue where it waits for a person from then on. None: no person was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueName>,
 }
 
 /// The stages of routing, in the order in which they are asked; the first that decides wins.
@@ -53,6 +56,8 @@ pub enum Stage {
     Rule,
     /// The words of the intent.
     Intent,
+    /// The end of the fallback chain: no agent is asked any more, a person is.
+    Human,
 }
 
 /// Who was chosen.

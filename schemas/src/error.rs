@@ -147,6 +147,8 @@ codes! {
     AgentRefused = 2008, "agent_refused", "REACH_REFUSED", 502, Agent, Later;
     /// The agent went away while it worked.
     AgentLost = 2009, "agent_lost", "REACH_LOST", 502, Agent, Later;
+    /// No agent could do it, and the person who was asked in the end refused it.
+    HumanRefused = 2010, "human_refused", "REACH_REFUSED", 502, Agent, Never;
 
     /// Full: come back after `retry_after`. Nothing was taken on.
     Overloaded = 3001, "overloaded", "REJECT_OVERLOADED", 429, Gateway, Later;

@@ -173,6 +173,10 @@ name!(
     AgentName, "the agent name", "an agent name such as \"news_reader\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );
 name!(
+    /// The name of a queue that people take tasks from: `a-z 0-9 _ - .`, at most 64 characters.
+    QueueName, "the queue name", "a queue name such as \"support\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
+);
+name!(
     /// The name of what an agent offers: `a-z 0-9 _ - .`, at most 64 characters.
     CapabilityName, "the capability name", "a capability name such as \"headlines\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );

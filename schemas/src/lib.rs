@@ -6,6 +6,7 @@ pub mod card;
 pub mod clock_time;
 pub mod decision;
 pub mod error;
+pub mod human;
 pub mod id;
 pub mod method;
 pub mod pattern;
@@ -23,7 +24,8 @@ pub use card::{
 };
 pub use decision::{Candidate, Chosen, Decision, IntentTrace, Lack, Reason, Score, Stage, Suggestion, Verdict};
 pub use error::ErrorCode;
-pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namespace, TaskId, WebhookId};
+pub use human::{HumanView, Take, TakeEnding};
+pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namespace, QueueName, TaskId, WebhookId};
 pub use method::{Method, Permission};
 pub use pattern::AgentPattern;
 pub use raw::RawJson;

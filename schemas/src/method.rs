@@ -88,6 +88,11 @@ table! {
     TaskRelease = "task/release", Serve, call::Release => call::Noted, "The agent gives a task back.";
     TaskSubscribe = "task/subscribe", OwnTask, call::Subscribe => crate::TaskView, "Sends `task/changed` on this connection until the task ends.";
     MetricsOverview = "metrics/overview", Operate, call::Nothing => call::Overview, "Shows how well tasks reach their agents, over the last 15 minutes.";
+    HumanList = "human/list", Operate, call::HumanList => call::Tasks, "Lists tasks that wait for a person, or are with one.";
+    HumanTake = "human/take", Operate, call::HumanTake => call::HumanWork, "A person takes a task, under a lease with a fencing token.";
+    HumanAnswer = "human/answer", Operate, call::HumanAnswer => crate::TaskView, "The person answers it; that is its result.";
+    HumanRefuse = "human/refuse", Operate, call::HumanRefuse => crate::TaskView, "The person refuses it; it becomes a dead letter with the reason.";
+    HumanReturn = "human/return", Operate, call::HumanReturn => crate::TaskView, "The person puts it back for somebody else.";
     DeadLetterList = "dead_letter/list", Operate, call::TaskList => call::Tasks, "Lists tasks that were given up on.";
     DeadLetterGet = "dead_letter/get", Operate, call::TaskRef => crate::Explanation, "Shows one of them with its history.";
     DeadLetterRedrive = "dead_letter/redrive", Operate, call::Redrive => call::Redriven, "Sends them again, under their own ids.";

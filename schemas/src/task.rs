@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Retry;
 use crate::{
-    AgentId, CapabilityName, Decision, Effect, ErrorCode, IdempotencyKey, RawJson, Span, Suggestion, TaskId, Timestamp,
+    AgentId, CapabilityName, Decision, Effect, ErrorCode, HumanView, IdempotencyKey, RawJson, Span, Suggestion, TaskId,
+    Timestamp,
 };
 
 /// Where a task is in its life. Delivered is not done.
@@ -188,6 +189,9 @@ pub struct TaskView {
     /// What was tried, oldest first.
     #[serde(default)]
     pub attempts: Vec<AttemptView>,
+    /// The queue of people that it was put into, when no agent could do it. None: it was put into none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub human: Option<HumanView>,
     /// What the agent last said about its progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<RawJson>,

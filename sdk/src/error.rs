@@ -244,9 +244,12 @@ impl From<Refusal> for Error {
             Code::ClaimLost => Self::ClaimLost(refusal),
             Code::Cancelled => Self::Cancelled(refusal),
             Code::NoCandidate => Self::NoCandidate(refusal),
-            Code::AgentFailed | Code::InvalidResult | Code::Unreachable | Code::AgentRefused | Code::AgentLost => {
-                Self::TaskFailed(refusal)
-            }
+            Code::AgentFailed
+            | Code::InvalidResult
+            | Code::Unreachable
+            | Code::AgentRefused
+            | Code::AgentLost
+            | Code::HumanRefused => Self::TaskFailed(refusal),
             Code::Timeout => Self::Timeout(refusal),
             Code::OutcomeUnknown => Self::OutcomeUnknown(refusal),
             Code::Expired => Self::Expired(refusal),

@@ -13,6 +13,8 @@ pub struct Census {
     pub phases: BTreeMap<PhaseName, u64>,
     /// Waiting for an agent.
     pub waiting: Waiting,
+    /// Waiting for a person, or with one.
+    pub before_people: usize,
 }
 
 impl Census {
@@ -35,6 +37,7 @@ impl Census {
     /// Among whom the task waits for an agent, if it does.
     fn waits(&mut self, task: &Task) -> Option<&mut u64> {
         let tier = task.state.plan.as_ref().map(|plan| plan.tier);
-        (task.state.phase.name() == PhaseName::Submitted).then(|| self.waiting.of(tier))
+        let is_before_people = task.state.phase.human_lease().is_some();
+        (task.state.phase.name() == PhaseName::Submitted && !is_before_people).then(|| self.waiting.of(tier))
     }
 }

@@ -41,10 +41,16 @@ struct Inner {
     /// All that waits for an agent, parked or to be claimed.
     waiting: Waiting,
     classes: HashMap<TaskId, Class>,
+    /// What waits for a person, or is with one.
+    before_people: BTreeSet<Rank>,
     bells: HashMap<AgentId, Arc<Notify>>,
     census: Census,
     /// Attempts that were out when this gateway started: their deliveries died with its last life.
     orphans: HashMap<TaskId, FencingToken>,
+}
+
+fn is_before_people(task: &Task) -> bool {
+    task.state.phase.human_lease().is_some()
 }
 
 fn rank(task: &Task) -> Rank {
@@ -60,7 +66,8 @@ fn claimants(task: &Task) -> Vec<AgentId> {
             .filter(|attempt| attempt.protocol == Protocol::Queue)
             .map(|attempt| vec![attempt.agent_id.clone()])
             .unwrap_or_default(),
-        Phase::Delivered(_)
+        Phase::Human { .. }
+        | Phase::Delivered(_)
         | Phase::Accepted(_)
         | Phase::Completed { .. }
         | Phase::Failed(_)
@@ -119,6 +126,11 @@ impl OpenTasks {
         inner.reschedule(id, due_at);
         inner.unpark(id, rank(task));
         inner.note_turn(task, &claimants);
+        if is_before_people(task) {
+            inner.before_people.insert(rank(task));
+        } else {
+            inner.before_people.remove(&rank(task));
+        }
         let old = inner.claimable_by.remove(&id).unwrap_or_default();
         for agent in &old {
             unlist(&mut inner.claimable, agent, rank(task));
@@ -224,7 +236,14 @@ impl OpenTasks {
     /// How many there are of which kind.
     #[must_use]
     pub fn census(&self) -> Census {
-        self.lock().census.clone()
+        let inner = self.lock();
+        Census { before_people: inner.before_people.len(), ..inner.census.clone() }
+    }
+
+    /// Those that wait for a person, or are with one, best first.
+    #[must_use]
+    pub fn before_people(&self) -> Vec<TaskId> {
+        self.lock().before_people.iter().map(|(_, id)| *id).collect()
     }
 
     /// All copies.

@@ -38,13 +38,17 @@ pub(super) fn work(name: &str, given: Option<Span>) -> Result<(), Failure> {
     given.map_or(Ok(()), |given| span(name, given, Span::from_ms(1), DEADLINE_MAX).map(|_| ()))
 }
 
-/// The words of an intent.
-pub(super) fn intent(given: Option<&str>) -> Result<(), Failure> {
-    if given.is_some_and(|intent| intent.trim().is_empty() || intent.len() > INTENT_MAX) {
-        let message = format!("`intent` is empty or longer than {INTENT_MAX} bytes");
-        return Err(Failure::new(ErrorCode::InvalidParams, message));
+/// A text that is not empty, up to so many bytes.
+pub(super) fn text(name: &str, given: &str, max: usize) -> Result<(), Failure> {
+    if given.trim().is_empty() || given.len() > max {
+        return Err(Failure::new(ErrorCode::InvalidParams, format!("`{name}` is empty or longer than {max} bytes")));
     }
     Ok(())
+}
+
+/// The words of an intent.
+pub(super) fn intent(given: Option<&str>) -> Result<(), Failure> {
+    given.map_or(Ok(()), |intent| text("intent", intent, INTENT_MAX))
 }
 
 #[cfg(test)]

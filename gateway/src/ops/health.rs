@@ -19,7 +19,7 @@ impl Gateway {
         for task in self.open.all() {
             let phase = task.state.phase.name();
             *open.entry(phase).or_default() += 1;
-            if phase == PhaseName::Submitted {
+            if phase == PhaseName::Submitted && task.state.phase.human_lease().is_none() {
                 let created_at = task.birth.created_at;
                 waiting_since = Some(waiting_since.map_or(created_at, |oldest| created_at.min(oldest)));
             }

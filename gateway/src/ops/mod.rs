@@ -7,6 +7,7 @@ pub mod claim;
 pub mod dead_letters;
 pub mod discover;
 pub mod health;
+pub mod human;
 pub mod offers;
 pub mod overview;
 pub mod read;

@@ -31,6 +31,7 @@ impl Gateway {
             ended_per_second: evaluation.ended_per_second(now),
             open: census.phases.into_iter().filter(|(_, count)| *count > 0).collect(),
             waiting: census.waiting,
+            before_people: census.before_people as u64,
             breakers_open,
             agents,
             capabilities: evaluation.capability_figures(now),

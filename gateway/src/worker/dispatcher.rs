@@ -80,6 +80,8 @@ impl Gateway {
         } else if due_at <= now {
             self.step_or_look_again(&task, Event::Due).await;
         } else {
+            // Its copy may have been forgotten because it was old.
+            self.open.put(&task);
             self.open.schedule(id, due_at);
         }
     }

@@ -198,3 +198,50 @@ fn refusals_of_a_real_gateway_have_the_exit_codes_of_the_table() {
     gateway.ok(&["deregister", "counter@demo"]);
     assert_eq!(gateway.ok(&["get", "agents"]), "no agents\n");
 }
+
+#[test]
+fn people_see_what_waits_take_it_and_answer_it() {
+    let gateway = Gateway::start();
+    let card = gateway.data.path().join("desk.json");
+    let capability = json!({ "name": "judge", "effect": "write", "fallback": [{ "human": "bench" }] });
+    std::fs::write(&card, json!({"agent_id": "broken@demo", "capabilities": [capability]}).to_string()).unwrap();
+    gateway.ok(&["register", card.to_str().unwrap()]);
+    assert_eq!(gateway.ok(&["human", "list"]), "nothing waits for a person\n");
+    assert_eq!(gateway.run(&["human", "take", "--queue", "bench"]).exit, Some(3));
+    let broken = || {
+        let line = gateway.ok(&["submit", "--capability", "judge", "--tries", "1", "--params", r#"{"case": 1.50}"#]);
+        let claimed = gateway.json(&["call", "task/claim", r#"{"agent_id": "broken@demo", "wait": "10s"}"#]);
+        let token = &claimed["tasks"][0]["token"];
+        let task = line.split(' ').next().unwrap().to_owned();
+        let fail = format!(r#"{{"task_id": "{task}", "token": {token}, "message": "it broke", "retryable": true}}"#);
+        gateway.ok(&["call", "task/fail", &fail]);
+        task
+    };
+    let task = broken();
+    let listed = gateway.ok(&["human", "list", "--queue", "bench"]);
+    for part in [task.as_str(), "bench", "judge", "agent_failed: it broke"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    assert_eq!(gateway.json(&["human", "list"])["tasks"][0]["human"]["queue"], "bench");
+    let taken = gateway.ok(&["human", "take", "--queue", "bench", "--as", "alice"]);
+    assert!(taken.contains(r#"{"case": 1.50}"#) && taken.contains("human answer"), "{taken}");
+    let other = gateway.run(&["human", "answer", &task, "--result", "1", "--as", "bob"]);
+    assert_eq!(other.exit, Some(4), "{}", other.stderr);
+    assert!(other.stderr.contains("alice has it until"), "{}", other.stderr);
+    let explained = gateway.ok(&["explain", &task]);
+    assert!(explained.contains("whoever takes it from the queue bench"), "{explained}");
+    assert!(explained.contains("alice has it"), "{explained}");
+    let answered = gateway.ok(&["human", "answer", &task, "--result", r#"{"verdict": 1.0}"#, "--as", "alice"]);
+    assert_eq!(answered, format!("{task} completed (REACH_FALLBACK)\n"));
+    assert_eq!(gateway.ok(&["wait", &task]), "{\"verdict\": 1.0}\n");
+
+    let task = broken();
+    let refused = gateway.ok(&["human", "refuse", &task, "--reason", "not ours", "--as", "bob"]);
+    assert!(refused.contains("dead_lettered (REACH_REFUSED)"), "{refused}");
+    let ended = gateway.run(&["wait", &task]);
+    assert_eq!(ended.exit, Some(1));
+    assert!(ended.stderr.contains("human_refused: bob refused it: not ours"), "{}", ended.stderr);
+    let task = broken();
+    gateway.ok(&["human", "take", &task, "--as", "bob"]);
+    assert!(gateway.ok(&["human", "return", &task, "--as", "bob"]).contains("submitted"));
+}

@@ -23,7 +23,15 @@ struct World {
 
 fn plan(effect: Effect) -> Plan {
     let attempt_timeout = Span::from_secs(1);
-    Plan { effect, tier: Tier::Normal, attempt_timeout, lateral: None, cancellable: false, fallback: Vec::new() }
+    Plan {
+        effect,
+        tier: Tier::Normal,
+        attempt_timeout,
+        lateral: None,
+        cancellable: false,
+        fallback: Vec::new(),
+        human_wait: Span::from_hours(1),
+    }
 }
 
 fn born(n: u64) -> Task {

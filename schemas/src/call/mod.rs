@@ -1,11 +1,13 @@
 //! Parameters and results of the methods, one pair a method where it has fields of its own.
 
 mod answers;
+mod human;
 mod overview;
 mod params;
 mod probe;
 
 pub use answers::*;
+pub use human::*;
 pub use overview::*;
 pub use params::*;
 pub use probe::*;

@@ -26,6 +26,9 @@ pub struct Overview {
     pub open: BTreeMap<PhaseName, u64>,
     /// How many of them wait for an agent, by tier.
     pub waiting: Waiting,
+    /// How many tasks wait for a person, or are with one, now.
+    #[serde(default)]
+    pub before_people: u64,
     /// How many circuit breakers are not closed, now.
     pub breakers_open: u64,
     /// Each agent, in the order of their ids.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use policy::{BreakerPolicy, ProbePolicy};
 
-use crate::{AgentId, CapabilityName, RawJson, Span, pattern::AgentPattern};
+use crate::{AgentId, CapabilityName, QueueName, RawJson, Span, pattern::AgentPattern};
 
 /// What an agent says of itself: who it is, what it offers, how it is reached and when it takes work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -318,6 +318,8 @@ pub enum FallbackStep {
     Static(RawJson),
     /// Answer with words for the caller's model to plan anew: the result is `{"instruction": "..."}`.
     Instruction(String),
+    /// Put the task into this queue, where a person takes it and answers it. Nothing can come after it.
+    Human(QueueName),
 }
 
 mod defaults {

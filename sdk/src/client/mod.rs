@@ -152,7 +152,11 @@ fn read<R: DeserializeOwned>(method: &str, answer: &RawJson) -> Result<R> {
 fn is_repeatable(method: Method, params: &RawJson) -> bool {
     match method {
         Method::TaskSubmit | Method::Reach => has_key(params),
-        Method::TaskClaim | Method::TaskSubscribe | Method::DeadLetterRedrive | Method::WebhookRetry => false,
+        Method::TaskClaim
+        | Method::TaskSubscribe
+        | Method::HumanTake
+        | Method::DeadLetterRedrive
+        | Method::WebhookRetry => false,
         Method::AgentRegister
         | Method::AgentHeartbeat
         | Method::AgentDrain
@@ -171,6 +175,10 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::TaskComplete
         | Method::TaskFail
         | Method::TaskRelease
+        | Method::HumanList
+        | Method::HumanAnswer
+        | Method::HumanRefuse
+        | Method::HumanReturn
         | Method::DeadLetterList
         | Method::DeadLetterGet
         | Method::MetricsOverview

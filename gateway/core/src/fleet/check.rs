@@ -178,6 +178,11 @@ impl Inspection {
                 FallbackStep::Instruction(text) => {
                     self.length(format_args!("{path}[{at}].instruction"), text, TEXT_MAX);
                 }
+                FallbackStep::Human(_) if at + 1 < capability.fallback.len() => {
+                    let says = "stands before other steps: a person is the last that is asked, so put it last";
+                    self.wrong(format_args!("{path}[{at}].human"), says);
+                }
+                FallbackStep::Human(_) => {}
             }
         }
     }

@@ -19,14 +19,14 @@ mod weigh;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use reach_schemas::{AgentId, CapabilityName, RawJson, Timestamp};
+use reach_schemas::{AgentId, CapabilityName, RawJson, Span, Timestamp};
 
 use crate::access::Caller;
 use crate::bulkhead::{Bulkhead, Place, Seat, TierLimits};
 use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
 use crate::retry::{Bucket, Budget, Shares, Turn};
-use crate::task::Target;
+use crate::task::{Target, human};
 
 pub use census::Census;
 pub use check::{CardError, MISTAKES_MAX, Mistake};
@@ -37,7 +37,7 @@ pub use register::Registration;
 pub use route::{Offering, Route};
 
 /// What may be set.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// How much work of each tier may be out at once.
     pub tier_limits: TierLimits,
@@ -47,6 +47,20 @@ pub struct Settings {
     pub health: HealthPolicy,
     /// How many retries agents are sent, and callers are given.
     pub retries: Shares,
+    /// How long a person has at least for a task that no agent could do.
+    pub human_wait: Span,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tier_limits: TierLimits::default(),
+            thresholds: Thresholds::default(),
+            health: HealthPolicy::default(),
+            retries: Shares::default(),
+            human_wait: human::WAIT,
+        }
+    }
 }
 
 /// All agents, and what they offer.
@@ -91,7 +105,7 @@ pub struct Ask<'a> {
     /// What it counts as.
     pub turn: Turn,
     /// The attempt's timeout, if the caller laid one down.
-    pub attempt_timeout: Option<reach_schemas::Span>,
+    pub attempt_timeout: Option<Span>,
     /// The place that the attempt will take.
     pub seat: Seat,
     /// At whom others wait that go before it. None: it goes before all.

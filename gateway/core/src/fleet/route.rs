@@ -143,6 +143,7 @@ impl Fleet {
             lateral: capability.lateral,
             cancellable: capability.cancellable,
             fallback: capability.fallback.clone(),
+            human_wait: self.settings.human_wait,
         }
     }
 
@@ -192,6 +193,7 @@ impl Fleet {
             intent: sifted.selection.intent.clone(),
             rule: None,
             suggestions: Vec::new(),
+            queue: None,
         }
     }
 }

@@ -20,7 +20,8 @@ impl Next<'_> {
             }
             Phase::Routed(_) => self.claim_assigned(agent_id)?,
             Phase::Delivered(_) | Phase::Accepted(_) => return Err(Refusal::ClaimLost),
-            Phase::Completed { .. }
+            Phase::Human { .. }
+            | Phase::Completed { .. }
             | Phase::Failed(_)
             | Phase::Cancelled
             | Phase::Expired(_)

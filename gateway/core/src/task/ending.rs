@@ -5,6 +5,7 @@ use reach_schemas::{CapabilityName, ErrorCode, Failure, FallbackStep, Protocol, 
 
 use super::State;
 use super::event::Trace;
+use super::human;
 use super::phase::Phase;
 use super::step::{EndedAttempt, Next, Refusal};
 use crate::retry::doubled;
@@ -120,17 +121,22 @@ pub(super) fn due(next: &mut Next<'_>, rng: &mut Rng) -> Result<(), Refusal> {
     if due_at > next.now {
         return Err(Refusal::NotDue);
     }
-    let Phase::Submitted { offered, .. } = &next.state.phase else {
-        silent(next, rng);
-        return Ok(());
-    };
-    if next.now < next.state.deadline_at {
+    match &next.state.phase {
         // The dispatcher routes it; there is nothing to change yet.
-        return Err(Refusal::Already);
+        Phase::Submitted { .. } if next.now < next.state.deadline_at => return Err(Refusal::Already),
+        Phase::Submitted { offered, .. } => {
+            next.effects.withdraw = offered.iter().map(|offer| offer.agent_id.clone()).collect();
+            let failure = expired(next);
+            if !ask_people(next) {
+                next.finish(Phase::Expired(failure));
+            }
+        }
+        Phase::Human { .. } => human::due(next),
+        Phase::Routed(_) | Phase::Delivered(_) | Phase::Accepted(_) => silent(next, rng),
+        Phase::Completed { .. } | Phase::Failed(_) | Phase::Cancelled | Phase::Expired(_) | Phase::DeadLettered(_) => {
+            return Err(next.wrong_phase());
+        }
     }
-    next.effects.withdraw = offered.iter().map(|offer| offer.agent_id.clone()).collect();
-    let failure = expired(next);
-    next.finish(Phase::Expired(failure));
     Ok(())
 }
 
@@ -181,7 +187,8 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
     if is_lateral && tries_left && is_in_time {
         return Onward::Retry { after };
     }
-    if next.now < next.state.deadline_at && fall_back(next) {
+    let is_open = next.now < next.state.deadline_at;
+    if if is_open { fall_back(next) } else { ask_people(next) } {
         return Onward::Fallback;
     }
     if is_in_time || !tries_left {
@@ -207,6 +214,7 @@ pub(super) fn as_it_is_known(phase: Phase, unsure: &[CapabilityName]) -> Phase {
             Phase::DeadLettered(Failure { code: ErrorCode::AgentRefused, ..failure })
         }
         Phase::Submitted { .. }
+        | Phase::Human { .. }
         | Phase::Routed(_)
         | Phase::Delivered(_)
         | Phase::Accepted(_)
@@ -224,30 +232,52 @@ fn again(next: &mut Next<'_>, after: Span) {
 }
 
 impl State {
-    /// What is asked for, by name.
+    /// What is asked for now: by name, or as it was last given out or offered.
     fn asked(&self) -> Option<CapabilityName> {
+        let offered = || match &self.phase {
+            Phase::Submitted { offered, .. } => offered.first().map(|offer| offer.capability.clone()),
+            Phase::Human { .. }
+            | Phase::Routed(_)
+            | Phase::Delivered(_)
+            | Phase::Accepted(_)
+            | Phase::Completed { .. }
+            | Phase::Failed(_)
+            | Phase::Cancelled
+            | Phase::Expired(_)
+            | Phase::DeadLettered(_) => None,
+        };
         let last = || self.attempts.last().map(|attempt| attempt.capability.clone());
-        self.target.capability.clone().or_else(last)
+        self.target.capability.clone().or_else(last).or_else(offered)
     }
 
-    /// The next step down the fallback chain, and its place in it. A step that would send a write again that may have
-    /// happened is passed over.
-    pub(crate) fn next_fallback(&self) -> Option<(usize, &FallbackStep)> {
+    /// The next step down the fallback chain of those that may be taken, and its place in it. A step that would send a
+    /// write again that may have happened is passed over.
+    pub(crate) fn next_fallback(&self, may: impl Fn(&FallbackStep) -> bool) -> Option<(usize, &FallbackStep)> {
         let asked = self.asked();
         let repeats = |step: &FallbackStep| match step {
             FallbackStep::Capability(name) => self.unsure.contains(name),
             FallbackStep::Agent(_) => asked.as_ref().is_some_and(|name| self.unsure.contains(name)),
-            FallbackStep::Static(_) | FallbackStep::Instruction(_) => false,
+            FallbackStep::Static(_) | FallbackStep::Instruction(_) | FallbackStep::Human(_) => false,
         };
         let chain = &self.plan.as_ref()?.fallback;
-        chain.iter().enumerate().skip(self.fallbacks_taken).find(|(_, step)| !repeats(step))
+        let mut left = chain.iter().enumerate().skip(self.fallbacks_taken);
+        left.find(|(_, step)| may(step) && !repeats(step))
     }
 }
 
 /// Takes the next step down the fallback chain, if there is one.
 fn fall_back(next: &mut Next<'_>) -> bool {
+    step_down(next, |_| true)
+}
+
+/// Once the deadline has passed no agent is asked any more. A person may be: that was never to be done in time.
+fn ask_people(next: &mut Next<'_>) -> bool {
+    step_down(next, |step| matches!(step, FallbackStep::Human(_)))
+}
+
+fn step_down(next: &mut Next<'_>, may: impl Fn(&FallbackStep) -> bool) -> bool {
     let asked = next.state.asked();
-    let Some((at, step)) = next.state.next_fallback() else { return false };
+    let Some((at, step)) = next.state.next_fallback(may) else { return false };
     let step = step.clone();
     next.state.fallbacks_taken = at + 1;
     if next.state.fallback_from.is_none() {
@@ -262,6 +292,7 @@ fn fall_back(next: &mut Next<'_>) -> bool {
                 .expect("a map of text to text can be written as JSON");
             next.finish(Phase::Completed { result });
         }
+        FallbackStep::Human(queue) => human::ask(next, queue),
     }
     true
 }

@@ -21,7 +21,10 @@ impl Task {
             Phase::Submitted { offered, .. } => offered.is_empty(),
             Phase::Routed(_) | Phase::Delivered(_) | Phase::Accepted(_) => self.is_pushed_read(),
             Phase::Completed { .. } => true,
-            Phase::Failed(_) | Phase::Cancelled | Phase::Expired(_) | Phase::DeadLettered(_) => false,
+            // A person takes longer than the open connection lasts.
+            Phase::Human { .. } | Phase::Failed(_) | Phase::Cancelled | Phase::Expired(_) | Phase::DeadLettered(_) => {
+                false
+            }
         }
     }
 
@@ -57,6 +60,7 @@ mod tests {
             lateral: None,
             cancellable: false,
             fallback: Vec::new(),
+            human_wait: Span::from_secs(1),
         });
         task.state.attempts.push(Attempt {
             token: FencingToken(1),
@@ -92,6 +96,8 @@ mod tests {
         let table = [
             (Phase::Submitted { not_before: NOW, offered: Vec::new() }, true),
             (Phase::Submitted { not_before: NOW, offered: vec![offer] }, false),
+            (Phase::Human { lease_until: None }, false),
+            (Phase::Human { lease_until: Some(NOW) }, false),
             (Phase::Completed { result: RawJson::parse("1").unwrap() }, true),
             (Phase::Failed(failure()), false),
             (Phase::Cancelled, false),

@@ -126,6 +126,20 @@ pub enum Event {
         /// The priority of that work.
         priority: u8,
     },
+    /// A person takes it out of its queue, or goes on having it.
+    Take {
+        /// Who, by the name that they give.
+        by: String,
+        /// How long their lease is.
+        lease: Span,
+    },
+    /// The person who took it says something.
+    Person {
+        /// Of which take.
+        token: FencingToken,
+        /// What.
+        word: Word,
+    },
     /// The caller calls it off.
     Cancel,
     /// Its `due_at` has come.
@@ -135,6 +149,25 @@ pub enum Event {
         /// The new deadline.
         deadline_at: Timestamp,
     },
+}
+
+/// What a person says of a task that they took.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Word {
+    /// This is its result.
+    Answer {
+        /// The result.
+        result: RawJson,
+    },
+    /// It cannot or shall not be done.
+    Refuse {
+        /// Why.
+        failure: Failure,
+        /// Whether the person has looked, and the writes that were unsure did not happen.
+        nothing_happened: bool,
+    },
+    /// Somebody else shall have it.
+    Return,
 }
 
 /// What is known of the work of an attempt that failed.

@@ -5,6 +5,7 @@ mod claim;
 pub mod ending;
 mod ephemeral;
 pub mod event;
+pub mod human;
 pub mod phase;
 pub mod preempt;
 pub mod step;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::retry::Turn;
 
 pub use event::{Assignment, Event, Offered};
+pub use human::Human;
 pub use phase::Phase;
 pub use step::{Effects, EndedAttempt, Refusal, Step, step};
 
@@ -103,6 +105,9 @@ pub struct State {
     /// Writes that may or may not have happened since it was born or redriven. None of them is sent again.
     #[serde(default)]
     pub unsure: Vec<CapabilityName>,
+    /// The queue of people that it was put into since it was born or redriven, and who took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub human: Option<Human>,
     /// What was tried, oldest first; the last one may be live.
     pub attempts: Vec<Attempt>,
     /// What was decided, oldest first.
@@ -150,6 +155,9 @@ pub struct Plan {
     pub cancellable: bool,
     /// What to do once every try has failed.
     pub fallback: Vec<FallbackStep>,
+    /// How long a person has at least, if the fallback comes to that.
+    #[serde(default = "human::wait")]
+    pub human_wait: Span,
 }
 
 /// One try of a task on one agent.
@@ -203,6 +211,7 @@ impl Task {
             fallbacks_taken: 0,
             fallback_from: None,
             unsure: Vec::new(),
+            human: None,
             attempts: Vec::new(),
             decisions: Vec::new(),
             progress: None,
@@ -235,7 +244,7 @@ impl Task {
     /// Whether something stands in for the work if nobody does it: a step of its fallback chain is left.
     #[must_use]
     pub fn has_fallback(&self) -> bool {
-        self.state.next_fallback().is_some()
+        self.state.next_fallback(|_| true).is_some()
     }
 
     /// When somebody must look at it again. None: it is final.
@@ -295,7 +304,8 @@ impl State {
 
     /// Keeps a decision; of two refusals in a row only the newer one.
     pub(crate) fn note(&mut self, decision: Decision) {
-        let repeats = self.decisions.last().is_some_and(|last| last.chosen.is_none() && decision.chosen.is_none());
+        let is_refusal = |decision: &Decision| decision.chosen.is_none() && decision.queue.is_none();
+        let repeats = self.decisions.last().is_some_and(is_refusal) && is_refusal(&decision);
         if repeats {
             self.decisions.pop();
         } else if self.decisions.len() >= DECISIONS_MAX {

@@ -16,6 +16,11 @@ pub enum Phase {
         /// Who may claim it, and for what. Empty: nobody; the dispatcher routes it.
         offered: Vec<Offered>,
     },
+    /// No agent could do it: it waits for a person, or one has it. Which queue, and who: the task's `human`.
+    Human {
+        /// Until when it is the person's who took it last. None: nobody has it.
+        lease_until: Option<Timestamp>,
+    },
     /// An agent is chosen; the work is on its way.
     Routed(Hold),
     /// It arrived at the agent.
@@ -61,7 +66,8 @@ impl Phase {
     #[must_use]
     pub fn name(&self) -> PhaseName {
         match self {
-            Self::Submitted { .. } => PhaseName::Submitted,
+            Self::Submitted { .. } | Self::Human { lease_until: None } => PhaseName::Submitted,
+            Self::Human { lease_until: Some(_) } => PhaseName::Accepted,
             Self::Routed(_) => PhaseName::Routed,
             Self::Delivered(_) => PhaseName::Delivered,
             Self::Accepted(_) => PhaseName::Accepted,
@@ -85,6 +91,24 @@ impl Phase {
         match self {
             Self::Routed(hold) | Self::Delivered(hold) | Self::Accepted(hold) => Some(hold),
             Self::Submitted { .. }
+            | Self::Human { .. }
+            | Self::Completed { .. }
+            | Self::Failed(_)
+            | Self::Cancelled
+            | Self::Expired(_)
+            | Self::DeadLettered(_) => None,
+        }
+    }
+
+    /// Until when a person has it; within, none: nobody has it. None: it is not before people.
+    #[must_use]
+    pub fn human_lease(&self) -> Option<Option<Timestamp>> {
+        match self {
+            Self::Human { lease_until } => Some(*lease_until),
+            Self::Submitted { .. }
+            | Self::Routed(_)
+            | Self::Delivered(_)
+            | Self::Accepted(_)
             | Self::Completed { .. }
             | Self::Failed(_)
             | Self::Cancelled
@@ -105,6 +129,7 @@ impl Phase {
         match self {
             Self::Submitted { not_before, offered } if offered.is_empty() => Some((*not_before).min(deadline_at)),
             Self::Submitted { .. } => Some(deadline_at),
+            Self::Human { lease_until } => Some(lease_until.map_or(deadline_at, |until| until.min(deadline_at))),
             Self::Routed(hold) | Self::Delivered(hold) | Self::Accepted(hold) => Some(hold.until().min(deadline_at)),
             Self::Completed { .. } | Self::Failed(_) | Self::Cancelled | Self::Expired(_) | Self::DeadLettered(_) => {
                 None
@@ -118,6 +143,7 @@ impl Phase {
         match self {
             Self::Failed(failure) | Self::Expired(failure) | Self::DeadLettered(failure) => Some(failure),
             Self::Submitted { .. }
+            | Self::Human { .. }
             | Self::Routed(_)
             | Self::Delivered(_)
             | Self::Accepted(_)
@@ -133,7 +159,8 @@ impl Phase {
             Self::Submitted { offered, .. } => {
                 offered.iter().find(|offer| &offer.agent_id == agent).map(|offer| &offer.capability)
             }
-            Self::Routed(_)
+            Self::Human { .. }
+            | Self::Routed(_)
             | Self::Delivered(_)
             | Self::Accepted(_)
             | Self::Completed { .. }

@@ -1,10 +1,11 @@
 //! The one place where a task changes: a state and an event in, a new state and the effects out, or a refusal.
 
 use fastrand::Rng;
-use reach_schemas::{AgentId, CapabilityName, FencingToken, PhaseName, Protocol, RawJson, Span, Timestamp};
+use reach_schemas::{AgentId, CapabilityName, FencingToken, PhaseName, Protocol, RawJson, Span, TakeEnding, Timestamp};
 
 use super::ending::{self, Ending};
 use super::event::{Assignment, Event, Offered};
+use super::human;
 use super::phase::{Hold, Phase};
 use super::{ATTEMPTS_MAX, Attempt, Plan, State, Task};
 
@@ -72,11 +73,14 @@ pub enum Refusal {
         phase: PhaseName,
     },
     /// Another agent has claimed it.
-    #[error("another agent has claimed the task")]
+    #[error("somebody else has claimed the task")]
     ClaimLost,
     /// It was not offered to this agent, or its deadline has passed since.
     #[error("the task was not offered to this agent, or no longer is")]
     NotOffered,
+    /// No person has it: nobody took it, it was put back, or the lease ran out.
+    #[error("nobody has taken the task, or the lease on it ran out; take it first")]
+    NotTaken,
     /// It is so already; nothing is wrong.
     #[error("it is so already")]
     Already,
@@ -134,6 +138,8 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
             next.live(token)?;
             super::preempt::give_way(&mut next, priority, rng)?;
         }
+        Event::Take { by, lease } => next.take(by, lease)?,
+        Event::Person { token, word } => next.hear(token, word)?,
         Event::Cancel => next.cancel()?,
         Event::Due => ending::due(&mut next, rng)?,
         Event::Redrive { deadline_at } => next.redrive(deadline_at)?,
@@ -158,7 +164,8 @@ impl Next<'_> {
     pub(super) fn waiting(&self) -> Result<(), Refusal> {
         match &self.state.phase {
             Phase::Submitted { .. } => Ok(()),
-            Phase::Routed(_)
+            Phase::Human { .. }
+            | Phase::Routed(_)
             | Phase::Delivered(_)
             | Phase::Accepted(_)
             | Phase::Completed { .. }
@@ -312,6 +319,7 @@ impl Next<'_> {
         match &mut self.state.phase {
             Phase::Routed(held) | Phase::Delivered(held) | Phase::Accepted(held) => *held = hold,
             Phase::Submitted { .. }
+            | Phase::Human { .. }
             | Phase::Completed { .. }
             | Phase::Failed(_)
             | Phase::Cancelled
@@ -339,6 +347,7 @@ impl Next<'_> {
             Phase::Submitted { offered, .. } => {
                 self.effects.withdraw = offered.iter().map(|offer| offer.agent_id.clone()).collect();
             }
+            Phase::Human { .. } => human::end_take(self, TakeEnding::TaskEnded),
             Phase::Routed(_) | Phase::Delivered(_) | Phase::Accepted(_) => {
                 ending::end_attempt(self, Ending::Neutral, None);
                 self.stop();
@@ -357,6 +366,7 @@ impl Next<'_> {
         match self.state.phase {
             Phase::Failed(_) | Phase::Expired(_) | Phase::DeadLettered(_) | Phase::Cancelled => {}
             Phase::Submitted { .. }
+            | Phase::Human { .. }
             | Phase::Routed(_)
             | Phase::Delivered(_)
             | Phase::Accepted(_)
@@ -369,6 +379,7 @@ impl Next<'_> {
         (self.state.begun_after, self.state.redriven_after) = (self.state.token, self.state.token);
         (self.state.fallback_from, self.state.progress, self.state.finished_at) = (None, None, None);
         self.state.unsure.clear();
+        self.state.human = None;
         (self.state.deadline_at, self.state.redriven_at) = (deadline_at, Some(self.now));
         self.effects.changed = true;
         Ok(())

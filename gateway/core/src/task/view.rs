@@ -14,6 +14,7 @@ impl Task {
         let result = match &state.phase {
             Phase::Completed { result } => Some(result.clone()),
             Phase::Submitted { .. }
+            | Phase::Human { .. }
             | Phase::Routed(_)
             | Phase::Delivered(_)
             | Phase::Accepted(_)
@@ -39,6 +40,7 @@ impl Task {
             idempotency_key: submit.idempotency_key.clone(),
             token: state.token,
             attempts: state.attempts.iter().map(attempt_view).collect(),
+            human: state.human_view(),
             progress: state.progress.clone(),
             created_at: self.birth.created_at,
             deadline_at: state.deadline_at,
@@ -82,13 +84,19 @@ impl Task {
     #[must_use]
     pub fn outcome(&self) -> Option<&'static str> {
         match &self.state.phase {
-            Phase::Completed { .. } if self.state.fallback_from.is_some() => Some(REACH_FALLBACK),
+            Phase::Completed { .. } if self.state.fallback_from.is_some() || self.state.human.is_some() => {
+                Some(REACH_FALLBACK)
+            }
             Phase::Completed { .. } => Some(REACH_OK),
             Phase::Cancelled => Some(ErrorCode::Cancelled.outcome()),
             Phase::Failed(failure) | Phase::Expired(failure) | Phase::DeadLettered(failure) => {
                 Some(failure.code.outcome())
             }
-            Phase::Submitted { .. } | Phase::Routed(_) | Phase::Delivered(_) | Phase::Accepted(_) => None,
+            Phase::Submitted { .. }
+            | Phase::Human { .. }
+            | Phase::Routed(_)
+            | Phase::Delivered(_)
+            | Phase::Accepted(_) => None,
         }
     }
 
@@ -97,6 +105,7 @@ impl Task {
             Phase::Cancelled => Some(Failure::new(ErrorCode::Cancelled, "the task was cancelled")),
             Phase::Failed(failure) | Phase::Expired(failure) | Phase::DeadLettered(failure) => Some(failure.clone()),
             Phase::Submitted { .. }
+            | Phase::Human { .. }
             | Phase::Routed(_)
             | Phase::Delivered(_)
             | Phase::Accepted(_)

@@ -68,7 +68,9 @@ impl World {
             }
         }
         let has_begun = is.token.0 == was.token.0 + 1;
-        if is.token != was.token && !(has_begun && matches!(event, Event::Assign { .. } | Event::Claim { .. })) {
+        if is.token != was.token
+            && !(has_begun && matches!(event, Event::Assign { .. } | Event::Claim { .. } | Event::Take { .. }))
+        {
             self.fail(format!("t{name} went from token {} to {} by {event:?}", was.token.0, is.token.0));
         }
         if has_begun && self.now >= is.deadline_at + COMMIT {
@@ -103,16 +105,25 @@ impl World {
             | Event::Accept { token }
             | Event::Delivered { token }
             | Event::Progress { token, .. }
+            | Event::Person { token, .. }
             | Event::Renew { token } => *token,
             Event::Assign { .. }
             | Event::Offer { .. }
             | Event::Defer { .. }
             | Event::GiveUp { .. }
             | Event::Claim { .. }
+            | Event::Take { .. }
             | Event::Cancel
             | Event::Due
             | Event::Redrive { .. } => return,
         };
+        if matches!(event, Event::Person { .. }) {
+            let taken = was.phase.human_lease().flatten().map(|_| was.token);
+            if taken != Some(token) {
+                self.fail(format!("t{name} took {event:?} while #{taken:?} was with a person"));
+            }
+            return;
+        }
         let live = was.live_attempt().map(|attempt| attempt.token);
         if live != Some(token) {
             self.fail(format!("t{name} took {event:?} while the live attempt was {live:?}"));
@@ -121,6 +132,7 @@ impl World {
 
     fn count_tries(&mut self, before: &Task, next: &Task, event: &Event, has_begun: bool, name: usize) {
         let (was, is) = (&before.state, &next.state);
+        let is_take = matches!(event, Event::Take { .. });
         let past = self.checks.pasts.entry(next.id()).or_default();
         if matches!(event, Event::Redrive { .. }) {
             *past = Past { generation: past.generation + 1, tries: 0 };
@@ -128,7 +140,7 @@ impl World {
             past.tries = 0;
         } else if is_given_back(event) {
             past.tries = past.tries.saturating_sub(1);
-        } else if has_begun {
+        } else if has_begun && !is_take {
             past.tries += 1;
         }
         let past = *past;
@@ -160,6 +172,8 @@ impl World {
             "has tokens that do not grow"
         } else if !self.has_its_own_result(task) {
             "has a result that is not from its last attempt"
+        } else if !Self::is_by_its_person(task) {
+            "is not with the person who has it, or not by whoever answered it"
         } else {
             return;
         };
@@ -167,6 +181,10 @@ impl World {
     }
 
     fn has_its_own_result(&self, task: &Task) -> bool {
+        if task.state.human.is_some() {
+            // A person's answer is looked at by itself.
+            return true;
+        }
         let (Phase::Completed { result: stored }, Some(last)) = (&task.state.phase, task.state.attempts.last()) else {
             return true;
         };

@@ -20,7 +20,7 @@ macro_rules! covered {
 covered! {
     // Each thing that can happen to a task.
     Assigned, Offered, Deferred, GivenUp, Claimed, Arrived, Accepted, Progressed, LeaseRenewed, Completed, AttemptFailed,
-    Released, Poisoned, MadeWay, Cancelled, TimeRanOut, Redriven,
+    Released, Poisoned, MadeWay, Cancelled, TimeRanOut, Redriven, TakenByPerson, PersonSpoke,
     // Each way in which it ends.
     EndedCompleted, EndedFailed, EndedCancelled, EndedExpired, DeadLettered, OutcomeUnknown,
     // Keys.
@@ -33,6 +33,9 @@ covered! {
     // Attempts that go otherwise.
     FallbackTaken, FallbackAnswered, FullAgentSaidSo, RefusedUnstarted, WriteTriedAgain,
     CancelledWhileWaiting, CancelledWhileOffered, CancelledWhileRouted, CancelledWhileAccepted,
+    // People.
+    HumanAsked, HumanAskedOfUnsureWrite, HumanAskedAfterDeadline, HumanTookAgain, HumanAnswered, HumanRefused,
+    HumanReturned, HumanForgot, NoHumanInTime, CancelledBeforePeople, HumanTakeLost, HumanWasTooLate,
     // Agents.
     BreakerOpened, TrialPassed, TrialLost, AgentDeadTakenBack, ParkedTakenBack, AgentCameBack, CardChanged, AgentDrained,
     AgentEjected, AgentUnreachable,
@@ -84,6 +87,8 @@ pub(crate) fn of_event(event: &Event) -> Covered {
         Event::Release { .. } => Covered::Released,
         Event::Poison { .. } => Covered::Poisoned,
         Event::Preempt { .. } => Covered::MadeWay,
+        Event::Take { .. } => Covered::TakenByPerson,
+        Event::Person { .. } => Covered::PersonSpoke,
         Event::Cancel => Covered::Cancelled,
         Event::Due => Covered::TimeRanOut,
         Event::Redrive { .. } => Covered::Redriven,

@@ -56,6 +56,8 @@ pub(crate) enum Then {
     Routed(Option<(Seat, AgentId, CapabilityName)>),
     /// It was claimed: the agent gets it.
     Claimed(usize),
+    /// It was taken: the person has it.
+    Taken(usize),
 }
 
 /// One effect.
@@ -181,14 +183,18 @@ impl World {
         self.log(format_args!("g{gateway} t{name} refuses {:?}: {refusal}", of_event(event)));
         let is_report = matches!(event, Event::Complete { .. } | Event::Fail { .. } | Event::Accept { .. });
         match refusal {
+            Refusal::StaleToken { .. } | Refusal::NotTaken if matches!(event, Event::Person { .. }) => {
+                self.cover(Covered::HumanWasTooLate);
+            }
             Refusal::StaleToken { .. } => self.cover(Covered::StaleTokenRefused),
             Refusal::WrongPhase { .. } if is_report => self.cover(Covered::LateAnswerRefused),
             Refusal::Already if is_report => self.cover(Covered::DoubledReportIgnored),
+            Refusal::ClaimLost if matches!(event, Event::Take { .. }) => self.cover(Covered::HumanTakeLost),
             Refusal::ClaimLost => self.cover(Covered::ClaimLost),
             Refusal::NotOffered if self.clock(gateway) >= task.state.deadline_at => {
                 self.cover(Covered::ClaimAfterDeadlineRefused);
             }
-            Refusal::WrongPhase { .. } | Refusal::NotOffered | Refusal::Already => {}
+            Refusal::WrongPhase { .. } | Refusal::NotTaken | Refusal::NotOffered | Refusal::Already => {}
             Refusal::NotDue => self.put(gateway, task),
         }
     }
@@ -217,8 +223,10 @@ impl World {
         self.log(format_args!("g{gateway} t{name} v{} {path:?}: {phase} #{}", next.version, next.state.token.0));
         self.cover_step(&before, &next, &event);
         self.check_step(&before, &next, &event);
-        if let Then::Claimed(agent) = then {
-            self.hand_over(gateway, agent, &next);
+        match then {
+            Then::Claimed(agent) => self.hand_over(gateway, agent, &next),
+            Then::Taken(person) => self.person_has(person, &next),
+            Then::Nothing | Then::Routed(_) => {}
         }
         self.follow(gateway, &next, effects, false);
         self.may_die(life);
@@ -234,6 +242,7 @@ impl World {
 
     fn cover_step(&mut self, before: &Task, next: &Task, event: &Event) {
         self.cover(of_event(event));
+        self.cover_people(before, next, event);
         if let Some(end) = of_end(next.state.phase.name()) {
             self.cover(end);
         }

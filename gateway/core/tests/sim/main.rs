@@ -10,6 +10,7 @@ mod caller;
 mod checks;
 mod coverage;
 mod gateway;
+mod people;
 mod reports;
 mod setup;
 mod store;

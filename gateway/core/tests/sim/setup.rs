@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::agent::Agent;
 use crate::caller::{Caller, Wish};
 use crate::gateway::Gateway;
+use crate::people;
 use crate::world::{BEGIN, Happening, Weather, World};
 
 /// What agents of every world may offer.
@@ -28,7 +29,7 @@ pub(crate) const SHARES: Shares =
     Shares { agent: Share { firsts_per_retry: 10, free: 3 }, caller: Share { firsts_per_retry: 5, free: 12 } };
 
 pub(crate) fn settings() -> Settings {
-    Settings { retries: SHARES, ..Settings::default() }
+    Settings { retries: SHARES, human_wait: people::WAIT, ..Settings::default() }
 }
 
 impl World {
@@ -36,13 +37,14 @@ impl World {
         let mut world = Self::empty(seed);
         let storm = world.between(12_000, 30_000);
         world.heals_at = BEGIN + Span::from_ms(storm);
-        // The last that was late or dead by then is back after some seconds; a last wish has 15 s.
-        world.ends_at = world.heals_at + Span::from_secs(31);
+        // The last that was late or dead by then is back after some seconds; a last wish has 15 s, and then a person.
+        world.ends_at = world.heals_at + Span::from_secs(31) + people::WAIT;
         world.weather = world.forecast();
         world.add_gateways();
         world.recounts = world.gateways.len() > 1 || world.weather.gateway_crash > 0.0;
         world.add_agents();
         world.add_callers(storm);
+        world.add_people();
         world.after(2_000, Happening::Operator);
         world
     }
@@ -96,7 +98,10 @@ impl World {
     }
 
     fn capability(&mut self, (name, effect): &(&str, Effect), agents: usize) -> Capability {
-        let chain = (0..self.rng.usize(0..=2)).map(|_| self.fallback(agents)).collect::<Vec<_>>();
+        let mut chain = (0..self.rng.usize(0..=2)).map(|_| self.fallback(agents)).collect::<Vec<_>>();
+        if self.chance(0.3) {
+            chain.push(FallbackStep::Human("desk".parse().expect("the name is well-formed")));
+        }
         let base: Capability = serde_json::from_value(json!({ "name": name })).expect("a name makes a capability");
         // One that asks for itself is refused by name.
         let itself = FallbackStep::Capability(base.name.clone());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use reach_core::task::Task;
+use reach_core::task::event::Word as SaidByPerson;
 use reach_schemas::{AgentId, Delivery, FencingToken, Span, TaskId, Timestamp};
 
 use crate::agent::{Agent, Outcome, Word};
@@ -32,7 +33,11 @@ pub(crate) enum Happening {
     Answered { caller: usize, wish: usize, answer: Answer },
     Look { caller: usize, wish: usize },
     Operator,
+    // At people.
+    PersonLooks(usize),
     // At gateways.
+    Take { gateway: usize, person: usize, task: TaskId },
+    PersonSays { gateway: usize, task: TaskId, token: FencingToken, word: SaidByPerson },
     Submit { gateway: usize, caller: usize, wish: usize, is_other: bool },
     Cancel { gateway: usize, task: TaskId },
     Redrive { gateway: usize, task: TaskId },
@@ -241,6 +246,9 @@ impl World {
             Happening::Answered { caller, wish, answer } => self.answered(caller, wish, answer),
             Happening::Look { caller, wish } => self.look(caller, wish),
             Happening::Operator => self.operate(),
+            Happening::PersonLooks(person) => self.person_looks(person),
+            Happening::Take { gateway, person, task } => self.take(gateway, person, task),
+            Happening::PersonSays { gateway, task, token, word } => self.person_says(gateway, task, token, word),
             Happening::Submit { gateway, caller, wish, is_other } => self.submit(gateway, caller, wish, is_other),
             Happening::Cancel { gateway, task } => self.cancel(gateway, task),
             Happening::Redrive { gateway, task } => self.redrive(gateway, task),

@@ -6,6 +6,7 @@ mod attempts;
 mod chances;
 mod endings;
 mod figures;
+mod people;
 mod player;
 #[path = "../script/mod.rs"]
 mod script;

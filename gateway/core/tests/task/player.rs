@@ -2,10 +2,12 @@
 //!
 //! `task [tries=3] [deadline=60s] [cap=work] [intent=..] [pulled]` begins. Whom it goes to: `assign AGENT [ws|queue|process]`
 //! (else HTTP) and `offer AGENT,AGENT`, both with `[write|idem]` (else read), `[stoppable]`, `[timeout=10s]`,
-//! `[lateral=yes|no]`, `[of=CAPABILITY]` and `[chain=cap:X,agent:X,static:X,say:X]`; `defer UNTIL`, `give-up`. Then
-//! `claim AGENT [lease=30s]`, `delivered`, `accept`, `progress`, `renew`, `release`, `poison` and `complete`, each with
-//! the token; `preempt TOKEN PRIORITY`; `fail TOKEN not-started|retryable|for-good|unknown [after=1s]
-//! [code=overloaded]`; `cancel`, `due`, `redrive DEADLINE`. `tried`, `view` and `record` look and change nothing.
+//! `[lateral=yes|no]`, `[of=CAPABILITY]`, `[people=1h]` and `[chain=cap:X,agent:X,static:X,say:X,human:X]`; `defer UNTIL`,
+//! `give-up`. Then `claim AGENT [lease=30s]`, `delivered`, `accept`, `progress`, `renew`, `release`, `poison` and
+//! `complete`, each with the token; `preempt TOKEN PRIORITY`; `fail TOKEN not-started|retryable|for-good|unknown
+//! [after=1s] [code=overloaded]`; `cancel`, `due`, `redrive DEADLINE`. People `take NAME [lease=30m]` and, each with the
+//! token, `answer`, `decline [nothing-happened]` and `return`. `tried`, `view`, `record` and `people` look and change
+//! nothing.
 //!
 //! What is counted goes over all tasks of the story: `figures`, `agent NAME` and `refusals` show it, and `refuse CODE`
 //! has a request refused.
@@ -15,11 +17,11 @@ use std::sync::Arc;
 use fastrand::Rng;
 use reach_core::evaluation::Evaluation;
 use reach_core::task::ending::Ending;
-use reach_core::task::event::Trace;
+use reach_core::task::event::{Trace, Word};
 use reach_core::task::{Assignment, Birth, Effects, Event, Offered, Phase, Plan, Refusal, Task, step};
 use reach_schemas::{
     AgentId, Decision, Effect, ErrorCode, Failure, FallbackStep, FencingToken, Mode, Protocol, RawJson, Span, Stage,
-    Submit, TaskId, Tier, Timestamp,
+    Submit, TakeEnding, TaskId, Tier, Timestamp,
 };
 
 use crate::figures;
@@ -71,6 +73,7 @@ pub(crate) fn decision() -> Decision {
         intent: None,
         rule: None,
         suggestions: Vec::new(),
+        queue: None,
     }
 }
 
@@ -78,6 +81,7 @@ fn chain(text: &str) -> Vec<FallbackStep> {
     let read = |step: &str| match step.split_once(':').unwrap() {
         ("cap", name) => FallbackStep::Capability(name.parse().unwrap()),
         ("agent", name) => FallbackStep::Agent(agent(name)),
+        ("human", queue) => FallbackStep::Human(queue.parse().unwrap()),
         ("static", json) => FallbackStep::Static(RawJson::parse(json).unwrap()),
         (_, words) => FallbackStep::Instruction(words.to_owned()),
     };
@@ -96,6 +100,7 @@ fn plan(line: &Line<'_>) -> Plan {
         lateral: line.set("lateral").map(|word| word == "yes"),
         cancellable: line.has("stoppable"),
         fallback: line.set("chain").map(chain).unwrap_or_default(),
+        human_wait: line.read_set("people").unwrap_or(Span::from_hours(1)),
     }
 }
 
@@ -140,6 +145,7 @@ impl Player {
             "tried" => return tried(task),
             "view" => return view(task),
             "record" => return record(task),
+            "people" => return people(task),
             _ => {}
         }
         match step(task, self.event(line, task), now, &mut self.rng) {
@@ -198,6 +204,17 @@ impl Player {
                 Event::Poison { token: token(line), failure: Failure::new(ErrorCode::AgentFailed, "it breaks me") }
             }
             "preempt" => Event::Preempt { token: token(line), priority: line.word(1).parse().unwrap() },
+            "take" => Event::Take {
+                by: line.word(0).to_owned(),
+                lease: line.read_set("lease").unwrap_or(Span::from_mins(30)),
+            },
+            "answer" => Event::Person { token: token(line), word: Word::Answer { result: text(line.word(1)) } },
+            "decline" => {
+                let failure = Failure::new(ErrorCode::HumanRefused, "a person refused it");
+                let word = Word::Refuse { failure, nothing_happened: line.has("nothing-happened") };
+                Event::Person { token: token(line), word }
+            }
+            "return" => Event::Person { token: token(line), word: Word::Return },
             "cancel" => Event::Cancel,
             "due" => Event::Due,
             "redrive" => Event::Redrive { deadline_at: BEGIN + line.at + line.word(0).parse().unwrap() },
@@ -225,6 +242,7 @@ fn refused(refusal: Refusal) -> String {
         Refusal::WrongPhase { phase } => format!("it is {}", phase.as_str()),
         Refusal::ClaimLost => "claimed by another".to_owned(),
         Refusal::NotOffered => "not offered".to_owned(),
+        Refusal::NotTaken => "nobody has it".to_owned(),
         Refusal::Already => "so already".to_owned(),
         Refusal::NotDue => "not due".to_owned(),
     };
@@ -261,6 +279,8 @@ fn tell(
             format!("again {}", wait(not_before.since(now)))
         }
         Phase::Submitted { offered, .. } => format!("offered to {}", offered.len()),
+        Phase::Human { lease_until: None } => "waits for a person".to_owned(),
+        Phase::Human { lease_until: Some(until) } => format!("with a person #{} until {}", token.0, until.since(BEGIN)),
         Phase::Routed(_) => held("routed", phase),
         Phase::Delivered(_) => held("delivered", phase),
         Phase::Accepted(_) => held("accepted", phase),
@@ -319,6 +339,19 @@ fn record(task: &Task) -> String {
         record.error_message,
         record.fallback_from.map(|name| name.to_string()),
     )
+}
+
+/// Where it waits, until when at most, who took it and how that ended, and what is unsure.
+fn people(task: &Task) -> String {
+    let Some(human) = task.view().human else { return "nobody".to_owned() };
+    let mut told = format!("{} until {}", human.queue, task.state.deadline_at.since(BEGIN));
+    for take in human.takes {
+        told.push_str(&format!("; {} {}", take.by, take.ending.map_or("has it", TakeEnding::as_str)));
+    }
+    for write in human.unsure {
+        told.push_str(&format!("; unsure of {write}"));
+    }
+    told
 }
 
 fn view(task: &Task) -> String {

@@ -1,5 +1,6 @@
 //! The command line, as its user writes it.
 
+mod human;
 mod task;
 
 use agent_reach_sdk::client::DEFAULT_URL;
@@ -9,6 +10,7 @@ use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use human::{Held, Human};
 pub(crate) use task::{TaskFlags, new_key};
 
 use crate::exit;
@@ -46,6 +48,9 @@ pub(crate) enum Command {
     Resolve(TaskFlags),
     /// Show how a task found its agent: who was looked at, each term of the score, who lost and why
     Explain { task: TaskId },
+    /// Look at tasks that wait for a person, take them and answer them
+    #[command(subcommand)]
+    Human(Human),
     /// Look at tasks that were given up on, and send them again
     #[command(subcommand)]
     DeadLetters(DeadLetters),
@@ -338,6 +343,9 @@ mod tests {
             "webhooks show 17",
             "webhooks retry",
             "webhooks retry --failed msg_01980c5e7a007c3a9b1e5f2d4c6a8e01",
+            "human answer",
+            "human refuse 0198a000-0000-7000-8000-000000000001",
+            "human take 0198a000-0000-7000-8000-000000000001 --queue desk",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

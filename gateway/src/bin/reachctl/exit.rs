@@ -70,6 +70,7 @@ impl Exit {
             | Code::Expired
             | Code::AgentRefused
             | Code::AgentLost
+            | Code::HumanRefused
             | Code::Cancelled => Self::TaskFailed,
             Code::ParseError
             | Code::InvalidRequest

@@ -113,6 +113,8 @@ fn now(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
         [("fast", waiting.fast), ("normal", waiting.normal), ("long", waiting.long), ("unrouted", waiting.unrouted)];
     let waiting = waiting.map(|(tier, count)| ([("tier", tier)], count as f64));
     writer.gauges("tasks_waiting", "Open tasks that wait for an agent, by tier", waiting)?;
+    let help = "Open tasks that wait for a person, or are with one";
+    writer.gauge("tasks_before_people", help, all.open.before_people as f64)?;
     let agents = all.fleet.agents.iter().map(|(state, count)| ([("state", state.as_str())], *count as f64));
     writer.gauges("agents", "Agents, by state", agents)?;
     let breakers = [("open", all.fleet.breakers_open), ("half_open", all.fleet.breakers_half_open)];

@@ -4,6 +4,7 @@ mod agents;
 mod dead_letters;
 mod errors;
 mod get;
+mod human;
 mod raw;
 mod status;
 mod submit;
@@ -44,6 +45,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
             let params = TaskRef { task_id: task };
             open().await?.show::<Explanation>(Method::TaskExplain, &params, explanation::whole).await
         }
+        Command::Human(command) => human::run(command, &open().await?).await,
         Command::DeadLetters(command) => dead_letters::run(command, &open().await?).await,
         Command::Webhooks(command) => webhooks::run(command, &open().await?).await,
         Command::Drain { agent } => agents::leave(Method::AgentDrain, agent, &open().await?).await,

@@ -21,7 +21,7 @@ pub(crate) fn one(decision: &Decision, look: &Look) -> String {
         ("chosen", chosen_tone, chosen),
         ("by", Tone::Plain, stage(decision)),
         ("words", Tone::Plain, decision.intent.as_ref().map(words).unwrap_or_default()),
-        ("looked at", Tone::Plain, format!("{looked_at}{kept}")),
+        ("looked at", Tone::Plain, if decision.queue.is_some() { String::new() } else { format!("{looked_at}{kept}") }),
         ("fell out", Tone::Plain, fell.join(", ")),
     ];
     let mut text = sheet(rows, look);
@@ -39,9 +39,10 @@ pub(crate) fn one(decision: &Decision, look: &Look) -> String {
 }
 
 fn chosen(decision: &Decision) -> (Tone, String) {
-    match &decision.chosen {
-        Some(chosen) => (Tone::Good, format!("{} for {}", chosen.agent_id, chosen.capability)),
-        None => (Tone::Bad, "nobody".to_owned()),
+    match (&decision.chosen, &decision.queue) {
+        (None, Some(queue)) => (Tone::Warn, format!("whoever takes it from the queue {queue}")),
+        (Some(chosen), _) => (Tone::Good, format!("{} for {}", chosen.agent_id, chosen.capability)),
+        (None, None) => (Tone::Bad, "nobody".to_owned()),
     }
 }
 
@@ -50,6 +51,7 @@ fn stage(decision: &Decision) -> String {
         (Stage::Exact, _) => "exact: the caller named the agent or the capability".to_owned(),
         (Stage::Rule, Some(rule)) => format!("rule: {rule}"),
         (Stage::Rule, None) => "rule: an operator's".to_owned(),
+        (Stage::Human, _) => "human: no agent is asked any more, a person is".to_owned(),
         (Stage::Intent, _) => "intent: the words".to_owned(),
     }
 }

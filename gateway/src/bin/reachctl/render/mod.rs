@@ -7,6 +7,7 @@ pub(crate) mod capabilities;
 mod decision;
 pub(crate) mod explanation;
 mod grid;
+pub(crate) mod people;
 pub(crate) mod status;
 pub(crate) mod suggestions;
 pub(crate) mod tasks;

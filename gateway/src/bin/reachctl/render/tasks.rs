@@ -1,10 +1,11 @@
 //! Tasks: the table, one of them whole, and the sentences about where they are.
 
 use agent_reach_sdk::schemas::call::Redriven;
+use agent_reach_sdk::schemas::{Take, TakeEnding};
 use agent_reach_sdk::{Mode, PhaseName, RawJson, Span, TaskView};
 
 use super::text::{clean, count, lasting, shorten, when};
-use super::{Grid, Look, Shape, Tone, attempts, sheet, suggestions};
+use super::{Grid, Look, Shape, Tone, attempts, people, sheet, suggestions};
 
 /// From this width on, a table of tasks has all its columns.
 const WIDE: u16 = 110;
@@ -127,6 +128,7 @@ pub(crate) fn header(task: &TaskView, look: &Look) -> String {
         ("phase", tone(task.phase), how(task)),
         ("wanted", Tone::Plain, wanted(task)),
         ("given to", Tone::Plain, given_to(task)),
+        ("people", Tone::Warn, people::place(task, look)),
         ("asked by", Tone::Plain, task.from_agent.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("key", Tone::Plain, task.idempotency_key.as_ref().map(ToString::to_string).unwrap_or_default()),
         ("times", Tone::Plain, times(task, look)),
@@ -147,6 +149,9 @@ pub(crate) fn near(task: &TaskView, look: &Look) -> String {
 /// What can be done about it.
 fn next(task: &TaskView) -> String {
     match task.phase {
+        PhaseName::Submitted if task.human.is_some() => {
+            format!("a person takes it: reachctl human take {}", task.task_id)
+        }
         PhaseName::DeadLettered => format!("send it again: reachctl dead-letters redrive {}", task.task_id),
         PhaseName::Submitted
         | PhaseName::Routed
@@ -159,7 +164,7 @@ fn next(task: &TaskView) -> String {
     }
 }
 
-fn how(task: &TaskView) -> String {
+pub(crate) fn how(task: &TaskView) -> String {
     let replayed = if task.replayed { ", known already by its key" } else { "" };
     match &task.outcome {
         Some(outcome) => format!("{} ({outcome}){replayed}", task.phase.as_str()),
@@ -167,7 +172,7 @@ fn how(task: &TaskView) -> String {
     }
 }
 
-fn wanted(task: &TaskView) -> String {
+pub(crate) fn wanted(task: &TaskView) -> String {
     let mode = match task.mode {
         Mode::Direct => "",
         Mode::Queue => ", to be pulled",
@@ -184,7 +189,8 @@ fn wanted(task: &TaskView) -> String {
 }
 
 fn given_to(task: &TaskView) -> String {
-    let fallback = task.fallback_from.as_ref().map(|first| format!(", the fallback of {first}")).unwrap_or_default();
+    let other = task.fallback_from.as_ref().filter(|first| task.capability.as_ref() != Some(first));
+    let fallback = other.map(|first| format!(", the fallback of {first}")).unwrap_or_default();
     match (&task.to_agent, &task.capability) {
         (Some(agent), Some(capability)) => format!("{agent} for {capability}{fallback}"),
         (Some(agent), None) => format!("{agent}{fallback}"),
@@ -201,7 +207,7 @@ fn times(task: &TaskView, look: &Look) -> String {
     }
 }
 
-fn excerpt(json: &RawJson) -> String {
+pub(crate) fn excerpt(json: &RawJson) -> String {
     let text = json.get();
     let length = text.chars().count();
     if length <= EXCERPT_MAX {
@@ -217,6 +223,11 @@ fn one_line(text: &str) -> String {
 /// Where a task is that has not ended.
 pub(crate) fn where_it_is(task: &TaskView) -> String {
     let known = if task.replayed { " (known already by its key)" } else { "" };
+    if let Some(human) = &task.human {
+        let holder = human.lease_until.and(human.takes.last());
+        let who = holder.map_or_else(|| "waits for a person".to_owned(), |take| format!("is with {}", take.by));
+        return format!("{}, {who} in the queue {}{known}", task.phase.as_str(), human.queue);
+    }
     match (&task.to_agent, &task.capability) {
         (Some(agent), Some(capability)) => format!("{} to {agent} for {capability}{known}", task.phase.as_str()),
         (Some(agent), None) => format!("{} to {agent}{known}", task.phase.as_str()),
@@ -227,7 +238,11 @@ pub(crate) fn where_it_is(task: &TaskView) -> String {
 /// How a task ended, by whom and after how long.
 pub(crate) fn how_it_ended(task: &TaskView) -> String {
     let mut sentence = how(task);
-    if let Some(agent) = &task.to_agent {
+    let answered = |take: &&Take| take.ending == Some(TakeEnding::Answered);
+    let person = task.human.as_ref().and_then(|human| human.takes.last()).filter(answered);
+    if let Some(take) = person {
+        sentence.push_str(&format!(" by {}", take.by));
+    } else if let Some(agent) = &task.to_agent {
         sentence.push_str(&format!(" by {agent}"));
     }
     let took = task.finished_at.map(|at| at.since(task.created_at)).filter(|took| *took > Span::ZERO);

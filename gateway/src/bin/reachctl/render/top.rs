@@ -86,6 +86,9 @@ fn quantiles(latency: Option<Latency>) -> String {
 fn now(overview: &Overview) -> String {
     let open: u64 = overview.open.values().sum();
     let mut now = format!("{open} open, {} waiting", overview.waiting.all());
+    if overview.before_people > 0 {
+        now.push_str(&format!(", {} before people", overview.before_people));
+    }
     if overview.breakers_open > 0 {
         let breakers = usize::try_from(overview.breakers_open).unwrap_or(usize::MAX);
         now.push_str(&format!(", {} not closed", count(breakers, "breaker", "breakers")));
