@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use reach_core::breaker::Change;
 use reach_core::bulkhead::Seat;
-use reach_core::task::ending::Ending;
 use reach_core::task::{Effects, Event, Task, event::Trace};
 use reach_schemas::call::{TaskRef, Working};
 use reach_schemas::method::push;
@@ -43,8 +42,7 @@ impl Gateway {
             log_end(task);
         }
         if let Some(ended) = &effects.ended {
-            let is_done = matches!(ended.ending, Ending::Succeeded | Ending::Answered);
-            self.open.ended(&ended.capability, is_done, now);
+            self.open.ended(&ended.capability, ended.ending.is_answered(), now);
             self.open.unpark_for(&ended.agent_id, 1, now);
             self.open.ring(&ended.agent_id);
         }

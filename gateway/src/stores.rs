@@ -6,7 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::try_join_all;
-use reach_core::task::{Phase, Task};
+use reach_core::task::Task;
 use reach_schemas::{RawJson, TaskId, Timestamp};
 
 use crate::store::{Command, Committer, Error, Key, OutboxRow, Outcome, Query, Store};
@@ -40,19 +40,7 @@ struct Kept {
 }
 
 fn bytes_of(task: &Task) -> usize {
-    let result = match &task.state.phase {
-        Phase::Completed { result } => Some(result),
-        Phase::Submitted { .. }
-        | Phase::Human { .. }
-        | Phase::Routed(_)
-        | Phase::Delivered(_)
-        | Phase::Accepted(_)
-        | Phase::Failed(_)
-        | Phase::Cancelled
-        | Phase::Expired(_)
-        | Phase::DeadLettered(_) => None,
-    };
-    let texts = [task.birth.submit.params.as_ref(), result];
+    let texts = [task.birth.submit.params.as_ref(), task.state.phase.result()];
     TASK_BYTES + texts.into_iter().flatten().map(|text: &RawJson| text.get().len()).sum::<usize>()
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use agent_reach_sdk::{Agent, AgentHandle, Client, Context, Effect, HandlerError, PhaseName, Task, TaskId, capability};
-use victim::{Ledger, Victim, lively, patient};
+use victim::{Ledger, Victim, from_env, lively, patient};
 
 /// How many callers submit at once.
 const SUBMITTERS: usize = 64;
@@ -73,10 +73,6 @@ async fn submit_on(client: Client, number: usize, stop: Arc<AtomicBool>) -> Vec<
         }
     }
     answered
-}
-
-fn from_env(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -264,9 +264,7 @@ impl Waiting {
         }
     }
 
-    /// How many of a tier wait.
-    #[must_use]
-    pub fn of_tier(&self, tier: Tier) -> u32 {
+    fn of_tier(&self, tier: Tier) -> u32 {
         self.by_tier.get(&tier).copied().unwrap_or(0)
     }
 

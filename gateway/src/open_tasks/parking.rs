@@ -38,7 +38,7 @@ fn class(task: &Task, capability: CapabilityName, tier: Tier, first: &AgentId) -
     Class { tier, capability, namespace: from.unwrap_or(first).namespace(), priority: task.birth.priority() }
 }
 
-/// The class of a task that is not taken on yet.
+/// What a task that would be parked so is counted under. None: it waits for nobody.
 #[must_use]
 pub fn class_of(task: &Task, parking: &Parking) -> Option<Class> {
     let first = parking.agents.first()?;
@@ -65,18 +65,12 @@ impl OpenTasks {
         self.lock().waiting.admit(class, limits, deadline_at, now)
     }
 
-    /// How many tasks of a tier wait for an agent.
-    #[must_use]
-    pub fn waiting(&self, tier: Tier) -> u32 {
-        self.lock().waiting.of_tier(tier)
-    }
-
     /// Has a deferred task looked at as soon as one of these agents has room.
     pub fn park(&self, task: &Task, parking: Parking) {
-        let Parking { agents, for_seat, capability, tier, takes: _ } = parking;
+        let class = class_of(task, &parking);
+        let Parking { agents, for_seat, tier, capability: _, takes: _ } = parking;
         let mut inner = self.lock();
         inner.unpark(task.id(), rank(task));
-        let class = agents.first().map(|first| class(task, capability, tier, first));
         inner.class(task.id(), class);
         for agent in &agents {
             inner.parked.entry((agent.clone(), tier)).or_default().insert(rank(task));
@@ -88,6 +82,9 @@ impl OpenTasks {
     #[must_use]
     pub fn is_queued_at(&self, place: &Place, task: &Task, now: Timestamp) -> bool {
         let (own, inner) = (rank(task), self.lock());
+        if inner.parked.is_empty() {
+            return false;
+        }
         let lines = inner.parked.range((place.agent_id.clone(), Tier::Fast)..=(place.agent_id.clone(), place.tier));
         let ahead = lines.flat_map(|(_, ranks)| ranks.iter().take(LOOKED_AT).take_while(|rank| **rank < own));
         let mut for_seat = ahead.filter(|rank| inner.parked_for.get(&rank.1).is_some_and(|(_, _, for_seat)| *for_seat));

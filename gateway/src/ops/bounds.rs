@@ -23,6 +23,15 @@ pub(super) fn limit(given: Option<u32>, usual: u32) -> Result<u32, Failure> {
     given.map_or(Ok(usual), |given| count("limit", given, LIST_MAX))
 }
 
+/// How many of those that are named, or if none is named, of those that are found.
+pub(super) fn named(name: &str, named: usize, given: Option<u32>, usual: u32) -> Result<u32, Failure> {
+    if named > LIST_MAX as usize {
+        let message = format!("`{name}` has {named} entries: send at most {LIST_MAX}");
+        return Err(Failure::new(ErrorCode::InvalidParams, message));
+    }
+    limit(given, if named == 0 { usual } else { LIST_MAX })
+}
+
 /// How long, within bounds.
 pub(super) fn span(name: &str, given: Span, min: Span, max: Span) -> Result<Span, Failure> {
     if (min..=max).contains(&given) { Ok(given) } else { Err(beyond(name, given, &format!("{min} to {max}"))) }

@@ -2,7 +2,7 @@
 
 use reach_core::access::Grant;
 use reach_core::task::Task;
-use reach_schemas::call::{LIST_MAX, Redrive, Redriven, Refused, TaskList, TaskRef, Tasks};
+use reach_schemas::call::{Redrive, Redriven, Refused, TaskList, TaskRef, Tasks};
 use reach_schemas::{ErrorCode, Explanation, Failure, PhaseName, TaskId};
 
 use super::bounds;
@@ -52,11 +52,7 @@ impl Gateway {
     /// # Errors
     /// More are named than one call may send, or the store cannot be read. What becomes of each is in the answer.
     pub async fn redrive(&self, _grant: Grant, request: Redrive) -> Result<Redriven, Failure> {
-        if request.task_ids.len() > LIST_MAX as usize {
-            let message = format!("`task_ids` has {} entries: send at most {LIST_MAX}", request.task_ids.len());
-            return Err(Failure::new(ErrorCode::InvalidParams, message));
-        }
-        let limit = bounds::limit(request.limit, if request.task_ids.is_empty() { REDRIVE } else { LIST_MAX })?;
+        let limit = bounds::named("task_ids", request.task_ids.len(), request.limit, REDRIVE)?;
         bounds::work("deadline", request.deadline)?;
         let ids = if request.task_ids.is_empty() {
             let query = Query {

@@ -191,13 +191,13 @@ impl Gateway {
         let (event, tier, parking, queue) = match self.route(&task, grant.caller(), seat, Some(Yields(&yields)), now) {
             Ok(routed) => {
                 let (tier, queue) = (routed.tier(), routed.queue());
-                (routed.into_event(), Some(tier), None, queue)
+                (routed.into_event(), tier, None, queue)
             }
             Err(Unroutable::NotNow {
                 until, waiting_for: agents, capability, tier, takes, for_seat, decision, ..
             }) => {
                 let parking = Parking { agents, for_seat, capability, tier, takes };
-                (Event::Defer { until, decision }, Some(tier), Some(parking.clone()), Some(parking))
+                (Event::Defer { until, decision }, tier, Some(parking.clone()), Some(parking))
             }
             Err(Unroutable::Never { failure, .. }) => return Err(failure),
         };
@@ -239,10 +239,10 @@ impl Gateway {
         let _ = self.apply(id, Event::Preempt { token, priority }).await;
     }
 
-    fn deadline(&self, task: &Task, tier: Option<Tier>) -> Span {
+    fn deadline(&self, task: &Task, tier: Tier) -> Span {
         let usual = match tier {
-            Some(Tier::Long) => self.settings.deadline_long,
-            Some(Tier::Fast | Tier::Normal) | None => self.settings.deadline,
+            Tier::Long => self.settings.deadline_long,
+            Tier::Fast | Tier::Normal => self.settings.deadline,
         };
         task.birth.submit.deadline.unwrap_or(usual)
     }
@@ -261,7 +261,7 @@ impl Gateway {
             target: &task.state.target,
             params: task.birth.submit.params.as_ref(),
             tried: task.state.tried().collect(),
-            attempt: u32::try_from(task.state.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            attempt: task.state.next_attempt(),
             turn: task.state.turn(self.open.is_orphan(task)),
             attempt_timeout: task.birth.submit.attempt_timeout,
             seat,

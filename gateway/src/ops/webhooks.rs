@@ -1,7 +1,7 @@
 //! What the operator does with webhooks: looks at them, and has them sent again.
 
 use reach_core::access::Grant;
-use reach_schemas::call::{LIST_MAX, WebhookList, WebhookRef, WebhookRetry, Webhooks, WebhooksRetried};
+use reach_schemas::call::{WebhookList, WebhookRef, WebhookRetry, Webhooks, WebhooksRetried};
 use reach_schemas::{ErrorCode, Failure, WebhookId, WebhookState, WebhookView};
 
 use super::bounds;
@@ -44,12 +44,7 @@ impl Gateway {
     /// # Errors
     /// More are asked for than may be at once, or the store cannot be read or written: then some may be on their way.
     pub async fn retry_webhooks(&self, _grant: Grant, request: WebhookRetry) -> Result<WebhooksRetried, Failure> {
-        let named = request.webhook_ids.len();
-        if named > LIST_MAX as usize {
-            let message = format!("`webhook_ids` has {named} entries: send at most {LIST_MAX}");
-            return Err(Failure::new(ErrorCode::InvalidParams, message));
-        }
-        let limit = bounds::limit(request.limit, if named == 0 { RETRY } else { LIST_MAX })?;
+        let limit = bounds::named("webhook_ids", request.webhook_ids.len(), request.limit, RETRY)?;
         let ids: Vec<WebhookId> = if request.webhook_ids.is_empty() {
             let query = OutboxQuery { state: Some(WebhookState::Failed), limit, ..OutboxQuery::default() };
             self.store.outbox_list(query).await?.iter().map(|row| row.message.id).collect()

@@ -2,11 +2,6 @@
 
 use std::time::Duration;
 
-/// A number from the environment.
-pub(crate) fn from_env(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
 /// Times, to be asked for their mean and their quantiles.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Times(pub(crate) Vec<Duration>);

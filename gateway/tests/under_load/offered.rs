@@ -8,8 +8,8 @@ use agent_reach_sdk::{
     TaskId, TaskView, capability,
 };
 
-use crate::figures::{Times, from_env};
-use crate::victim::{Ledger, Victim, lively, patient};
+use crate::figures::Times;
+use crate::victim::{Ledger, Victim, from_env, lively, patient};
 
 /// How long one task takes an agent, and how many it works on at once: ten a second.
 const WORK: Duration = Duration::from_millis(400);

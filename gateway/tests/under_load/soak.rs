@@ -12,8 +12,8 @@ use agent_reach_sdk::{
     Agent, AgentId, Client, Context, Effect, HandlerError, Mode, PhaseName, Task, TaskId, capability,
 };
 
-use crate::figures::{from_env, usage};
-use crate::victim::{Ledger, Victim, lively, patient};
+use crate::figures::usage;
+use crate::victim::{Ledger, Victim, from_env, lively, patient};
 
 const CALLERS: usize = 24;
 const PATIENCE: Duration = Duration::from_secs(120);

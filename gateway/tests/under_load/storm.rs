@@ -14,8 +14,7 @@ use reach_schemas::{Endpoint, ProbePolicy, Protocol};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::figures::from_env;
-use crate::victim::{Victim, patient};
+use crate::victim::{Victim, from_env, patient};
 
 const CALLERS: usize = 200;
 const AGENTS: usize = 3;

@@ -91,6 +91,11 @@ impl Drop for Victim {
     }
 }
 
+/// A number from the environment.
+pub(crate) fn from_env(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 /// A client that bears with a gateway that is away for a while.
 pub(crate) fn patient() -> RetryPolicy {
     let (cap, within) = (Duration::from_millis(500), Duration::from_secs(60));

@@ -3,11 +3,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::common::python;
 use crate::receiver::{Receiver, Reply, Seen, nobody};
 use crate::victim::Victim;
 use crate::world::World;
@@ -155,33 +156,9 @@ async fn without_a_secret_of_the_operator_one_is_made_and_kept_for_its_owner_onl
     check_silent(folder.path(), &listed.to_string());
 }
 
-/// A Python that has the package, in a folder of the build; it is set up there if it is not yet.
+/// A Python that has the package, to verify signatures with code that is not ours.
 fn python_with_standardwebhooks() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("standardwebhooks");
-    let python = folder.join("bin/python3");
-    std::fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // Two tests want it, as two processes.
-    let lock = std::fs::File::create(folder.with_extension("lock")).unwrap();
-    lock.lock().unwrap();
-    let has_it = || run(&python, &["-c", "import standardwebhooks"]).is_ok();
-    if !has_it() {
-        let said = "the Python package standardwebhooks is needed, to verify signatures with code that is not ours";
-        run(Path::new("python3"), &["-m", "venv", folder.to_str().unwrap()])
-            .unwrap_or_else(|why| panic!("{said}: {why}"));
-        run(&python, &["-m", "pip", "install", "--quiet", "standardwebhooks==1.0.0"])
-            .unwrap_or_else(|why| panic!("{said}: {why}"));
-        assert!(has_it(), "{said}: it was installed in {} and cannot be imported", folder.display());
-    }
-    python
-}
-
-fn run(program: &Path, args: &[&str]) -> Result<String, String> {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{} cannot be run: {error}", program.display()))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    python::with("standardwebhooks", &["standardwebhooks==1.0.0"])
 }
 
 /// Has the package verify a request as a receiver would: the body as it came, and the headers.
@@ -189,5 +166,6 @@ fn verify(python: &Path, secret: &str, seen: &Seen) -> Result<String, String> {
     const SCRIPT: &str = "import json, sys\nfrom standardwebhooks.webhooks import Webhook\nsecret, body, headers = json.loads(sys.argv[1])\nprint(Webhook(secret).verify(body, headers)['type'])\n";
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: std::collections::BTreeMap<_, _> = names.iter().map(|name| (*name, seen.header(name))).collect();
-    run(python, &["-c", SCRIPT, &json!([secret, seen.body, headers]).to_string()])
+    let asked = json!([secret, seen.body, headers]).to_string();
+    python::run(Command::new(python).args(["-c", SCRIPT, &asked]), "")
 }

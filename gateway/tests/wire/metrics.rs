@@ -1,17 +1,15 @@
 //! What is counted, as operators and monitoring systems see it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::common::peer::{Over, Peer};
 use crate::common::web::{Puller, Web};
-use crate::common::{Running, start};
+use crate::common::{Running, python, start};
 
 /// Prometheus's own parser, a parser of its queries, and one of YAML.
 const PACKAGES: [&str; 3] = ["prometheus-client==0.26.0", "promql-parser==0.12.0", "pyyaml==6.0.4"];
@@ -31,35 +29,14 @@ async fn worked() -> (Running, Web) {
     (running, web)
 }
 
-/// A Python with the parser in it, made once for each target folder.
-fn python() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prometheus-parser");
-    let (python, ready) = (folder.join("bin/python"), folder.join("ready"));
-    // Tests run side by side, each in its own process.
-    let one_at_a_time = File::create(folder.with_extension("lock")).unwrap();
-    one_at_a_time.lock().unwrap();
-    // Nothing is skipped where it cannot be made: then the test fails and says why.
-    if std::fs::read_to_string(&ready).unwrap_or_default() != PACKAGES.join("\n") {
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder), "");
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES), "");
-        std::fs::write(ready, PACKAGES.join("\n")).unwrap();
-    }
-    python
-}
-
-fn run(command: &mut Command, input: &str) -> String {
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+fn parser() -> PathBuf {
+    python::with("prometheus-parser", &PACKAGES)
 }
 
 /// What Prometheus's own parser makes of a text.
 fn parsed(form: &str, text: &str) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire/read_metrics.py");
-    serde_json::from_str(&run(Command::new(python()).args([script, form]), text)).unwrap()
+    serde_json::from_str(&python::run(Command::new(parser()).args([script, form]), text).unwrap()).unwrap()
 }
 
 /// The value of the one sample with this name and these labels.
@@ -128,7 +105,7 @@ async fn dashboard_and_alerts_ask_in_good_queries_for_what_is_served() {
     let ops = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ops");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire/read_queries.py");
     let files = [ops.join("grafana/agent-reach.json"), ops.join("prometheus/alerts.yml")];
-    let queries = run(Command::new(python()).arg(script).args(&files), "");
+    let queries = python::run(Command::new(parser()).arg(script).args(&files), "").unwrap();
     let queries: Vec<(String, String)> = serde_json::from_str(&queries).unwrap();
     assert!(queries.len() > 25, "all were read: {queries:?}");
     for (place, query) in &queries {

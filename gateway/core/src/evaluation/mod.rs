@@ -170,7 +170,7 @@ impl Evaluation {
     fn task_ended(&mut self, task: &Task, ended: Option<&EndedAttempt>, now: Timestamp) {
         let state = &task.state;
         let took = task.took().unwrap_or_default();
-        let is_answered = ended.is_some_and(|ended| matches!(ended.ending, Ending::Succeeded | Ending::Answered));
+        let is_answered = ended.is_some_and(|ended| ended.ending.is_answered());
         let is_completed = matches!(state.phase, Phase::Completed { .. });
         let is_cancelled = matches!(state.phase, Phase::Cancelled);
         let promise = state.plan.as_ref().map_or(Span::ZERO, |plan| plan.attempt_timeout);

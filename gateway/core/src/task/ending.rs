@@ -23,6 +23,17 @@ pub enum Ending {
     Neutral,
 }
 
+impl Ending {
+    /// Whether the agent answered, be it that the task cannot be done.
+    #[must_use]
+    pub const fn is_answered(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Answered => true,
+            Self::Failed | Self::Neutral => false,
+        }
+    }
+}
+
 /// What is done once an attempt has failed.
 enum Onward {
     Retry { after: Span },
@@ -234,18 +245,7 @@ fn again(next: &mut Next<'_>, after: Span) {
 impl State {
     /// What is asked for now: by name, or as it was last given out or offered.
     fn asked(&self) -> Option<CapabilityName> {
-        let offered = || match &self.phase {
-            Phase::Submitted { offered, .. } => offered.first().map(|offer| offer.capability.clone()),
-            Phase::Human { .. }
-            | Phase::Routed(_)
-            | Phase::Delivered(_)
-            | Phase::Accepted(_)
-            | Phase::Completed { .. }
-            | Phase::Failed(_)
-            | Phase::Cancelled
-            | Phase::Expired(_)
-            | Phase::DeadLettered(_) => None,
-        };
+        let offered = || self.phase.offered().first().map(|offer| offer.capability.clone());
         let last = || self.attempts.last().map(|attempt| attempt.capability.clone());
         self.target.capability.clone().or_else(last).or_else(offered)
     }

@@ -33,19 +33,8 @@ impl State {
     /// Who has it: a person whose lease has not run out at `now`.
     #[must_use]
     pub fn taken_by(&self, now: Timestamp) -> Option<&Take> {
-        match self.phase {
-            Phase::Human { lease_until: Some(until) } if now < until => self.human.as_ref()?.takes.last(),
-            Phase::Human { .. }
-            | Phase::Submitted { .. }
-            | Phase::Routed(_)
-            | Phase::Delivered(_)
-            | Phase::Accepted(_)
-            | Phase::Completed { .. }
-            | Phase::Failed(_)
-            | Phase::Cancelled
-            | Phase::Expired(_)
-            | Phase::DeadLettered(_) => None,
-        }
+        let until = self.phase.human_lease().flatten()?;
+        if now < until { self.human.as_ref()?.takes.last() } else { None }
     }
 
     pub(super) fn human_view(&self) -> Option<HumanView> {
@@ -73,7 +62,7 @@ pub(super) fn ask(next: &mut Next<'_>, queue: QueueName) {
 fn decision(next: &Next<'_>, queue: &QueueName) -> Decision {
     Decision {
         at: next.now,
-        attempt: u32::try_from(next.state.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+        attempt: next.state.next_attempt(),
         stage: Stage::Human,
         chosen: None,
         considered: 0,

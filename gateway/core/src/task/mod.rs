@@ -290,6 +290,12 @@ impl State {
         own.filter(|attempt| attempt.ended_at.is_some()).map(|attempt| &attempt.agent_id)
     }
 
+    /// The number of the attempt that comes next, counted from 1.
+    #[must_use]
+    pub fn next_attempt(&self) -> u32 {
+        u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     /// What its next attempt counts as, for the budgets of retries.
     #[must_use]
     pub fn turn(&self, is_orphan: bool) -> Turn {

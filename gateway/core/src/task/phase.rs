@@ -152,13 +152,28 @@ impl Phase {
         }
     }
 
-    /// What the agent may claim, if it was offered.
+    /// What it was completed with.
     #[must_use]
-    pub fn offered_to(&self, agent: &AgentId) -> Option<&CapabilityName> {
+    pub fn result(&self) -> Option<&RawJson> {
         match self {
-            Self::Submitted { offered, .. } => {
-                offered.iter().find(|offer| &offer.agent_id == agent).map(|offer| &offer.capability)
-            }
+            Self::Completed { result } => Some(result),
+            Self::Submitted { .. }
+            | Self::Human { .. }
+            | Self::Routed(_)
+            | Self::Delivered(_)
+            | Self::Accepted(_)
+            | Self::Failed(_)
+            | Self::Cancelled
+            | Self::Expired(_)
+            | Self::DeadLettered(_) => None,
+        }
+    }
+
+    /// Who may claim it, and for what.
+    #[must_use]
+    pub fn offered(&self) -> &[Offered] {
+        match self {
+            Self::Submitted { offered, .. } => offered,
             Self::Human { .. }
             | Self::Routed(_)
             | Self::Delivered(_)
@@ -167,7 +182,13 @@ impl Phase {
             | Self::Failed(_)
             | Self::Cancelled
             | Self::Expired(_)
-            | Self::DeadLettered(_) => None,
+            | Self::DeadLettered(_) => &[],
         }
+    }
+
+    /// What the agent may claim, if it was offered.
+    #[must_use]
+    pub fn offered_to(&self, agent: &AgentId) -> Option<&CapabilityName> {
+        self.offered().iter().find(|offer| &offer.agent_id == agent).map(|offer| &offer.capability)
     }
 }

@@ -11,24 +11,12 @@ impl Task {
     pub fn view(&self) -> TaskView {
         let (state, submit) = (&self.state, &self.birth.submit);
         let last = state.attempts.last();
-        let result = match &state.phase {
-            Phase::Completed { result } => Some(result.clone()),
-            Phase::Submitted { .. }
-            | Phase::Human { .. }
-            | Phase::Routed(_)
-            | Phase::Delivered(_)
-            | Phase::Accepted(_)
-            | Phase::Failed(_)
-            | Phase::Cancelled
-            | Phase::Expired(_)
-            | Phase::DeadLettered(_) => None,
-        };
         TaskView {
             task_id: self.id(),
             phase: state.phase.name(),
             outcome: self.outcome().map(str::to_owned),
             replayed: false,
-            result,
+            result: state.phase.result().cloned(),
             failure: self.failure(),
             from_agent: submit.from_agent.clone(),
             to_agent: last.map(|attempt| attempt.agent_id.clone()).or_else(|| state.target.to_agent.clone()),

@@ -114,7 +114,7 @@ impl World {
             target: &task.state.target,
             params: task.birth.submit.params.as_ref(),
             tried: task.state.tried().collect(),
-            attempt: u32::try_from(task.state.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            attempt: task.state.next_attempt(),
             turn,
             yields: None,
             attempt_timeout: task.birth.submit.attempt_timeout,

@@ -74,6 +74,24 @@ impl Session {
         }
         Ok(Exit::Done)
     }
+
+    /// As [`Self::show`], where the answer itself tells how it went.
+    pub(crate) async fn show_and_judge<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        params: &impl Serialize,
+        render: impl FnOnce(&T, &Look) -> String,
+        judge: impl FnOnce(&T) -> Exit,
+    ) -> Result<Exit, Stop> {
+        let answer = self.ask(method, params).await?;
+        let told = read(method, &answer)?;
+        if self.out.is_json {
+            self.out.line(answer.get())?;
+        } else {
+            self.out.text(&render(&told, &self.out.look()))?;
+        }
+        Ok(judge(&told))
+    }
 }
 
 /// Reads a method's answer.

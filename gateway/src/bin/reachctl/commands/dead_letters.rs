@@ -6,7 +6,7 @@ use agent_reach_sdk::{Explanation, Method};
 use crate::args::{DeadLetters, Which};
 use crate::exit::{Exit, Stop};
 use crate::render::{explanation, tasks};
-use crate::session::{Session, read};
+use crate::session::Session;
 use crate::watch::present;
 
 pub(crate) async fn run(command: DeadLetters, session: &Session) -> Result<Exit, Stop> {
@@ -27,12 +27,6 @@ pub(crate) async fn run(command: DeadLetters, session: &Session) -> Result<Exit,
 
 /// One that is not sent again does not keep back the others, and is told of at the end.
 async fn redrive(which: &Redrive, session: &Session) -> Result<Exit, Stop> {
-    let answer = session.ask(Method::DeadLetterRedrive, which).await?;
-    let redriven: Redriven = read(Method::DeadLetterRedrive, &answer)?;
-    if session.out.is_json {
-        session.out.line(answer.get())?;
-    } else {
-        session.out.text(&tasks::redriven(&redriven, &session.out.look()))?;
-    }
-    Ok(if redriven.refused.is_empty() { Exit::Done } else { Exit::Refused })
+    let judge = |told: &Redriven| if told.refused.is_empty() { Exit::Done } else { Exit::Refused };
+    session.show_and_judge(Method::DeadLetterRedrive, which, tasks::redriven, judge).await
 }

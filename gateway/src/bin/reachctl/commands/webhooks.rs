@@ -6,7 +6,7 @@ use agent_reach_sdk::schemas::call::{WebhookList, WebhookRef, WebhookRetry, Webh
 use crate::args::{Webhooks, WhichWebhooks};
 use crate::exit::{Exit, Stop};
 use crate::render::webhooks;
-use crate::session::{Session, read};
+use crate::session::Session;
 use crate::watch::{View, present};
 
 pub(crate) async fn run(command: Webhooks, session: &Session) -> Result<Exit, Stop> {
@@ -32,12 +32,6 @@ pub(crate) async fn run(command: Webhooks, session: &Session) -> Result<Exit, St
 
 /// One that is not known does not keep back the others, and is told of at the end.
 async fn retry(which: &WebhookRetry, session: &Session) -> Result<Exit, Stop> {
-    let answer = session.ask(Method::WebhookRetry, which).await?;
-    let retried: WebhooksRetried = read(Method::WebhookRetry, &answer)?;
-    if session.out.is_json {
-        session.out.line(answer.get())?;
-    } else {
-        session.out.text(&webhooks::retried(&retried, &session.out.look()))?;
-    }
-    Ok(if retried.not_found.is_empty() { Exit::Done } else { Exit::NotFound })
+    let judge = |told: &WebhooksRetried| if told.not_found.is_empty() { Exit::Done } else { Exit::NotFound };
+    session.show_and_judge(Method::WebhookRetry, which, webhooks::retried, judge).await
 }
