@@ -1,9 +1,10 @@
 //! The Agent-Reach gateway: finds the live agent that can do what is wanted, gets the request there once, proves that
 //! it arrived, and brings back a result or an explained failure.
 //!
-//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `sessions`, `metrics`, `webhook`), edges (their
+//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `webhook`,
+//! `mcp::wire`), edges (their
 //! implementations), use cases (`gateway`, `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`,
-//! `rest`), transports (`transport`), assembly (`boot`, `cli`). A layer names only those below it, and use cases never
+//! `rest`, `mcp`), transports (`transport`), assembly (`boot`, `cli`). A layer names only those below it, and use cases never
 //! name an edge.
 
 pub mod adapter;
@@ -14,7 +15,9 @@ pub mod clock;
 pub mod config;
 mod demo;
 pub mod effects;
+pub mod envelope;
 pub mod gateway;
+pub mod mcp;
 pub mod metrics;
 pub mod open_tasks;
 pub mod ops;

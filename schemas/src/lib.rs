@@ -19,8 +19,8 @@ pub mod webhook;
 
 pub use call::Submit;
 pub use card::{
-    Access, AgentCard, BreakerPolicy, Capability, Effect, Endpoint, FallbackStep, Hours, ProbePolicy, Protocol, Tier,
-    TrustLevel,
+    Access, AgentCard, BreakerPolicy, Capability, Effect, Endpoint, FallbackStep, Hours, ProbePolicy, Protocol,
+    SERVER_PREFIX, Tier, TrustLevel,
 };
 pub use decision::{Candidate, Chosen, Decision, IntentTrace, Lack, Reason, Score, Stage, Suggestion, Verdict};
 pub use error::ErrorCode;

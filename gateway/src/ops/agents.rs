@@ -10,7 +10,9 @@ use reach_schemas::call::{
     AgentList, AgentRef, AgentView, Agents, Drained, Heartbeat, HeartbeatAnswer, Registered, WORKING_MAX, Working,
 };
 use reach_schemas::card::limits::{DEPENDENCIES_MAX, NAME_MAX};
-use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId};
+use reach_schemas::{
+    AgentCard, AgentId, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, SERVER_PREFIX, TaskId,
+};
 use serde_json::json;
 
 use super::bounds;
@@ -73,6 +75,15 @@ impl Gateway {
             let message = format!(
                 "{what} is for agents in the gateway's own configuration file: a caller must not make the gateway run \
                  commands"
+            );
+            return Err(Failure::new(ErrorCode::InvalidCard, message));
+        }
+        let is_added =
+            |endpoint: &Endpoint| endpoint.protocol == Protocol::Mcp && endpoint.address.starts_with(SERVER_PREFIX);
+        if card.endpoints.iter().any(is_added) {
+            let message = format!(
+                "endpoints: an address that begins with `{SERVER_PREFIX}` is for servers that the operator added; name \
+                 the URL of yours"
             );
             return Err(Failure::new(ErrorCode::InvalidCard, message));
         }

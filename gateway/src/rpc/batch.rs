@@ -7,10 +7,8 @@ use jsonrpsee_types::ErrorObjectOwned;
 use reach_schemas::ErrorCode;
 
 use super::dispatch::{Outcome, answer_message};
-use super::envelope::{Call, Message};
-use super::error::refusal;
-use super::limits::Limits;
 use super::write::{Answer, batch_into_bytes};
+use crate::envelope::{Call, Limits, Message, refusal};
 
 /// Answers every message of a batch that gets an answer, in the order of the messages; `None` if none does.
 ///

@@ -11,11 +11,8 @@ use reach_schemas::ErrorCode;
 use serde_json::value::RawValue;
 
 use super::batch::answer_batch;
-use super::envelope::{Call, Frame, Id, Invalid, Message};
-use super::error::refusal;
-use super::flaw::Flaw;
-use super::limits::{Limits, StrayResponses};
 use super::write::Answer;
+use crate::envelope::{Call, Flaw, Frame, Id, Invalid, Limits, Message, StrayResponses, refusal};
 
 /// How much of a caller's method name goes into the log.
 const LOGGED_NAME_MAX: usize = 64;

@@ -17,25 +17,18 @@
 
 mod batch;
 mod dispatch;
-mod envelope;
-mod error;
-mod flaw;
-mod limits;
-mod members;
 pub mod methods;
 mod near;
-mod nesting;
 mod params;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
+pub use crate::envelope::{
+    Call, Flaw, Frame, Id, Invalid, Limits, Message, Response, StrayResponses, error_of, read_value, refusal,
+};
 pub use dispatch::{Outcome, answer, answer_frame};
-pub use envelope::{Call, Frame, Id, Invalid, Message, Response, read_value};
-pub use error::{error_of, refusal};
-pub use flaw::Flaw;
 pub use jsonrpsee_types::ErrorObjectOwned;
-pub use limits::{Limits, StrayResponses};
 pub use params::{decode, decode_params};
 pub use write::refused;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::error::{error_of, refusal};
+use crate::envelope::{error_of, refusal};
 
 /// How long the parser's own words may be: they can quote the caller's text.
 const REASON_MAX: usize = 300;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jsonrpsee_types::ErrorObjectOwned;
 
 use super::dispatch::Outcome;
-use super::envelope::Id;
+use crate::envelope::Id;
 
 /// Room for the constant parts of one answer.
 const FRAME_LEN: usize = 64;

@@ -28,6 +28,8 @@ pub const TEXT_MAX: usize = 4096;
 pub const NAME_MAX: usize = 256;
 /// The longest address, in bytes.
 pub const ADDRESS_MAX: usize = 2048;
+/// The longest description of an MCP server's tool, in bytes.
+pub const TOOL_MAX: usize = 256 * 1024;
 /// The longest fixed result of a fallback, in bytes.
 pub const STATIC_MAX: usize = 64 * 1024;
 

@@ -103,6 +103,10 @@ pub struct Capability {
     /// JSON Schema 2020-12 of the result. None: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<RawJson>,
+    /// The tool of an MCP server that this is, as its server describes it: an object with `name` and `inputSchema`. Given,
+    /// results have the form of a `CallToolResult`. None: it is no tool of an MCP server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<RawJson>,
     /// 0 to 100: how strongly the owner offers it.
     #[serde(default = "defaults::routing_weight")]
     #[cfg_attr(feature = "json-schema", schemars(range(max = 100)))]
@@ -206,11 +210,15 @@ pub struct Endpoint {
     /// The protocol's version.
     #[serde(default = "defaults::protocol_version")]
     pub version: String,
-    /// Where: a URL for `http`, without credentials; a command line for `process`; nothing for `websocket` and `queue`.
+    /// Where: a URL for `http`, without credentials; a command line for `process`; nothing for `websocket` and `queue`; for
+    /// `mcp` a URL, or `server:NAME` for a server that the operator added under that name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "json-schema", schemars(length(max = limits::TEXT_MAX)))]
     pub address: String,
 }
+
+/// What the address of an `mcp` endpoint begins with that names a server which the operator added, instead of a URL.
+pub const SERVER_PREFIX: &str = "server:";
 
 /// How the gateway talks to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -226,6 +234,8 @@ pub enum Protocol {
     Websocket,
     /// The agent pulls its work with `task/claim`.
     Queue,
+    /// The agent is an MCP server: a capability is one of its tools, and a result is a `CallToolResult`.
+    Mcp,
 }
 
 impl Protocol {
@@ -237,6 +247,7 @@ impl Protocol {
             Self::Process => "process",
             Self::Websocket => "websocket",
             Self::Queue => "queue",
+            Self::Mcp => "mcp",
         }
     }
 }

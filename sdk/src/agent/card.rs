@@ -51,6 +51,7 @@ pub fn capability(name: impl AsRef<str>) -> Result<Capability> {
         tags: Vec::new(),
         input_schema: None,
         output_schema: None,
+        tool: None,
         routing_weight: 50,
         tier: Tier::default(),
         timeout: None,

@@ -2,6 +2,7 @@
 
 mod address;
 mod inspection;
+mod tool;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use reach_schemas::card::limits::{
     AVAILABILITY_MAX, BREAKER_WINDOW_MAX, CALLBACKS_MAX, CAPABILITIES_MAX, DEPENDENCIES_MAX, ENDPOINTS_MAX,
     EXCLUSIONS_MAX, FALLBACK_MAX, INTERVAL_MIN, NAME_MAX, PATTERNS_MAX, PROBE_TIMEOUT_MAX, SPAN_MAX, STATIC_MAX,
-    TAGS_MAX, TEXT_MAX, UTC_OFFSET_MAX, UTC_OFFSET_MIN,
+    TAGS_MAX, TEXT_MAX, TOOL_MAX, UTC_OFFSET_MAX, UTC_OFFSET_MIN,
 };
 use reach_schemas::{AgentCard, BreakerPolicy, Capability, FallbackStep, Hours, Protocol, RawJson, Span};
 
@@ -152,6 +153,13 @@ impl Inspection {
         self.texts(&format!("{path}.tags"), &capability.tags, TAGS_MAX, NAME_MAX);
         if capability.routing_weight > 100 {
             self.wrong(format_args!("{path}.routing_weight"), "is above 100");
+        }
+        if let Some(tool) = &capability.tool {
+            self.length(format_args!("{path}.tool"), tool.get(), TOOL_MAX);
+            if !tool::is_one(tool) {
+                let says = "is no tool of MCP: an object with a `name`, and an `inputSchema` that is an object";
+                self.wrong(format_args!("{path}.tool"), says);
+            }
         }
         if let Some(timeout) = capability.timeout {
             self.span(format_args!("{path}.timeout"), timeout, SPAN_MIN, SPAN_MAX);

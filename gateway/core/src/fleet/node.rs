@@ -102,7 +102,7 @@ impl Node {
 
     fn can_use(&self, endpoint: &Endpoint) -> bool {
         match endpoint.protocol {
-            Protocol::Http | Protocol::Process | Protocol::Queue => true,
+            Protocol::Http | Protocol::Process | Protocol::Queue | Protocol::Mcp => true,
             Protocol::Websocket => self.connections > 0,
         }
     }

@@ -31,7 +31,7 @@ impl Task {
     fn is_pushed_read(&self) -> bool {
         let effect = self.state.plan.as_ref().map(|plan| plan.effect);
         let is_pushed = self.live_attempt().is_some_and(|attempt| match attempt.protocol {
-            Protocol::Http | Protocol::Process | Protocol::Websocket => true,
+            Protocol::Http | Protocol::Process | Protocol::Websocket | Protocol::Mcp => true,
             Protocol::Queue => false,
         });
         is_pushed && effect == Some(Effect::Read)
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn only_reads_that_are_pushed_may_be_with_an_agent() {
-        for protocol in [Protocol::Http, Protocol::Process, Protocol::Websocket, Protocol::Queue] {
+        for protocol in [Protocol::Http, Protocol::Process, Protocol::Websocket, Protocol::Mcp, Protocol::Queue] {
             for effect in [Effect::Read, Effect::IdempotentWrite, Effect::Write] {
                 let is_light = effect == Effect::Read && protocol != Protocol::Queue;
                 for phase in [Phase::Routed(HOLD), Phase::Delivered(HOLD), Phase::Accepted(HOLD)] {

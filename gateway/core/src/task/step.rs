@@ -221,7 +221,7 @@ impl Next<'_> {
         self.lay_down(plan);
         self.begin(agent_id.clone(), capability.clone(), protocol);
         let run_until = match protocol {
-            Protocol::Http | Protocol::Process => self.run_until(),
+            Protocol::Http | Protocol::Process | Protocol::Mcp => self.run_until(),
             Protocol::Websocket => (self.now + ACCEPT_TIMEOUT).min(self.run_until()),
             // It lies there until the agent pulls it; only the deadline ends that.
             Protocol::Queue => self.state.deadline_at,

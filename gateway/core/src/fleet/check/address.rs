@@ -3,7 +3,7 @@
 use http::Uri;
 use http::uri::Authority;
 use reach_schemas::card::limits::{ADDRESS_MAX, TEXT_MAX};
-use reach_schemas::{Endpoint, Protocol};
+use reach_schemas::{AgentName, Endpoint, Protocol, SERVER_PREFIX};
 
 const NOT_HTTP: &str = "is not an http:// or https:// URL with a host";
 const HAS_CREDENTIALS: &str = "holds a user name or password: cards are shown to others, and the gateway sends no \
@@ -17,6 +17,7 @@ pub(super) fn of_endpoint(endpoint: &Endpoint) -> Result<(), String> {
     let address = &endpoint.address;
     match endpoint.protocol {
         Protocol::Http => of_http(address),
+        Protocol::Mcp => of_mcp(address),
         Protocol::Process if address.trim().is_empty() => {
             Err("is empty: a process endpoint names a command".to_owned())
         }
@@ -24,6 +25,12 @@ pub(super) fn of_endpoint(endpoint: &Endpoint) -> Result<(), String> {
         Protocol::Websocket | Protocol::Queue if has_credentials(address) => Err(HAS_CREDENTIALS.to_owned()),
         Protocol::Websocket | Protocol::Queue => at_most(address, ADDRESS_MAX),
     }
+}
+
+/// A URL, or the name of a server that the operator added.
+fn of_mcp(address: &str) -> Result<(), String> {
+    let Some(name) = address.strip_prefix(SERVER_PREFIX) else { return of_http(address) };
+    name.parse::<AgentName>().map(|_| ()).map_err(|error| format!("names no server: {error}"))
 }
 
 /// Whether this is a URL that the gateway can post to.

@@ -1,14 +1,21 @@
-//! Bytes in, messages out: what a frame asks, answers, or gets wrong. Nothing is copied but a method or a
-//! key that is written with escapes.
+//! Bytes in, messages out: what a frame of JSON-RPC 2.0 asks, answers, or gets wrong, for every dialect and every peer
+//! that speaks it. Nothing is copied but a method or a key that is written with escapes.
+
+mod error;
+mod flaw;
+mod limits;
+mod members;
+mod nesting;
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::flaw::Flaw;
-use super::limits::Limits;
-use super::members::{Entries, Member, Members};
-use super::nesting::is_nested_beyond;
+pub use error::{error_of, refusal};
+pub use flaw::Flaw;
+pub use limits::{Limits, StrayResponses};
+use members::{Entries, Member, Members};
+use nesting::is_nested_beyond;
 
 /// What one text of a transport holds.
 #[derive(Debug)]
@@ -65,7 +72,7 @@ pub struct Invalid<'a> {
     pub id: Id<'a>,
     /// Why.
     pub flaw: Flaw,
-    /// Whether it was meant as a response; [`super::StrayResponses`] says whether it is answered at all.
+    /// Whether it was meant as a response; [`StrayResponses`] says whether it is answered at all.
     pub is_response: bool,
 }
 
