@@ -113,6 +113,8 @@ pub struct Gateway {
     /// Deliveries that are under way, to be waited for before a stop.
     pub(crate) under_way: TaskTracker,
     pub(crate) deliveries: Mutex<HashMap<(TaskId, FencingToken), AbortHandle>>,
+    /// Dead letters are sent again by one call at a time, so that two of them keep to their rates together.
+    pub(crate) redriving: tokio::sync::Mutex<()>,
 }
 
 /// Why a step was not taken.
@@ -190,6 +192,7 @@ impl Gateway {
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
             deliveries: Mutex::default(),
+            redriving: tokio::sync::Mutex::default(),
         })
     }
 

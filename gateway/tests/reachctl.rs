@@ -333,16 +333,43 @@ fn a_watch_outlasts_a_gateway_that_is_full_and_ends_with_one_that_refuses() {
 fn dead_letters_are_sent_again_and_those_that_are_not_change_the_exit_code() {
     let server = Server::start(|_, _| {
         let failure = json!({"code": "wrong_phase", "message": "the task is completed, not a dead letter"});
-        Ok(json!({"redriven": [], "refused": [{"task_id": TASK, "failure": failure}]}))
+        Ok(json!({"redriven": [], "refused": [{"task_id": TASK, "failure": failure}], "matched": 1, "remaining": 0,
+            "as_of": "2026-11-30T08:00:00Z"}))
     });
     let ran = run(&server.url, &["dead-letters", "redrive", TASK, "--deadline", "1h"]);
     assert_eq!(ran.exit, Some(4));
     assert!(ran.stdout.contains("not a dead letter"), "{}", ran.stdout);
-    run(&server.url, &["dead-letters", "redrive", "--all"]);
+    run(&server.url, &["dead-letters", "redrive", "--all", "--limit", "5", "--dry-run"]);
     let calls = server.calls();
     let params = |at: usize| serde_json::from_str::<Value>(&calls[at].1).unwrap();
     assert_eq!(params(0), json!({"task_ids": [TASK], "deadline": "1h"}));
-    assert_eq!(params(1), json!({}));
+    assert_eq!(params(1), json!({"all": true, "limit": 5, "dry_run": true}));
+}
+
+#[test]
+fn a_redrive_is_called_until_all_are_sent_that_were_there_at_first() {
+    let other = TASK.replace("0001", "0002");
+    let second = other.clone();
+    let server = Server::start_counting(move |call| {
+        let (task, remaining) = if call == 0 { (TASK, 1) } else { (second.as_str(), 0) };
+        Ok(json!({"redriven": [task], "matched": 2 - call, "remaining": remaining, "rate": 10,
+            "spread_until": format!("2030-01-01T00:00:0{call}Z"), "as_of": format!("2026-11-30T08:00:0{call}Z")}))
+    });
+    let ran = run(&server.url, &["--json", "dead-letters", "redrive", "--all"]);
+    assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.stderr, "1 of 2 sent again, the last of them goes at 2030-01-01T00:00:00.000Z\n");
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (&told["redriven"], &told["matched"], &told["remaining"]),
+        (&json!([TASK, other]), &json!(2), &json!(0))
+    );
+    assert_eq!(told["spread_until"], "2030-01-01T00:00:01.000Z");
+    let calls = server.calls();
+    let params = |at: usize| serde_json::from_str::<Value>(&calls[at].1).unwrap();
+    assert_eq!(params(0), json!({"all": true, "limit": 500}));
+    let next = json!({"ended_before": "2026-11-30T08:00:00.000Z", "limit": 500, "rate": 10});
+    assert_eq!(params(1), next, "at the same rate, and none that is given up on again");
+    assert_eq!(calls.len(), 2);
 }
 
 #[test]

@@ -95,7 +95,7 @@ table! {
     HumanReturn = "human/return", Operate, call::HumanReturn => crate::TaskView, "The person puts it back for somebody else.";
     DeadLetterList = "dead_letter/list", Operate, call::TaskList => call::Tasks, "Lists tasks that were given up on.";
     DeadLetterGet = "dead_letter/get", Operate, call::TaskRef => crate::Explanation, "Shows one of them with its history.";
-    DeadLetterRedrive = "dead_letter/redrive", Operate, call::Redrive => call::Redriven, "Sends them again, under their own ids.";
+    DeadLetterRedrive = "dead_letter/redrive", Operate, call::Redrive => call::Redriven, "Sends them again, by name or by filter, at a rate.";
     WebhookList = "webhook/list", Operate, call::WebhookList => call::Webhooks, "Lists webhooks and how their sending goes.";
     WebhookGet = "webhook/get", Operate, call::WebhookRef => crate::WebhookView, "Shows one webhook with its body.";
     WebhookRetry = "webhook/retry", Operate, call::WebhookRetry => call::WebhooksRetried, "Sends webhooks again now, under their own ids.";

@@ -246,6 +246,28 @@ impl OpenTasks {
         self.lock().before_people.iter().map(|(_, id)| *id).collect()
     }
 
+    /// The last moment that an operator has spread tasks until which fit and have not gone yet.
+    pub fn spread_until(&self, now: Timestamp, fits: impl Fn(&Task) -> bool) -> Option<Timestamp> {
+        let inner = self.lock();
+        let spread = inner.tasks.values().filter_map(|task| {
+            let is_fresh = task.state.redriven_at.is_some() && task.state.redriven_after == task.state.token;
+            match &task.state.phase {
+                Phase::Submitted { not_before, .. } if is_fresh && *not_before > now && fits(task) => Some(*not_before),
+                Phase::Submitted { .. }
+                | Phase::Human { .. }
+                | Phase::Routed(_)
+                | Phase::Delivered(_)
+                | Phase::Accepted(_)
+                | Phase::Completed { .. }
+                | Phase::Failed(_)
+                | Phase::Cancelled
+                | Phase::Expired(_)
+                | Phase::DeadLettered(_) => None,
+            }
+        });
+        spread.max()
+    }
+
     /// All copies.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Task>> {

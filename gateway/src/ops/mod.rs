@@ -11,6 +11,7 @@ pub mod human;
 pub mod offers;
 pub mod overview;
 pub mod read;
+pub mod redrive;
 pub mod report;
 pub mod submit;
 pub mod wait;

@@ -59,6 +59,7 @@ impl Gateway {
             scope: own,
             before: request.before,
             limit: bounds::limit(request.limit, LIST)?,
+            ..Query::default()
         };
         let tasks = self.stores.list(query).await?;
         let promised = join_all(tasks.into_iter().map(|task| self.promised(Arc::new(task)))).await;

@@ -213,7 +213,7 @@ impl Gateway {
     }
 
     /// The refusal of everything new, if as many tasks are open as may be.
-    fn is_full(&self) -> Option<Failure> {
+    pub(super) fn is_full(&self) -> Option<Failure> {
         let most = self.settings.open_max;
         let message = || format!("{most} tasks are open, as many as may be; nothing was taken on");
         let failure = || Failure::new(ErrorCode::Overloaded, message());
@@ -376,11 +376,11 @@ impl Gateway {
     }
 
     /// Sends a task that ended badly again, under its own id. Two who ask at once send it once.
-    pub(crate) async fn send_again(&self, id: TaskId, deadline: Option<Span>) -> Result<Arc<Task>, Failure> {
+    async fn send_again(&self, id: TaskId, deadline: Option<Span>) -> Result<Arc<Task>, Failure> {
         let task = self.load(id).await?.ok_or_else(crate::gateway::task_not_found)?;
-        let usual = task.birth.submit.deadline.unwrap_or(self.settings.deadline);
-        let deadline_at = self.now() + deadline.unwrap_or(usual);
-        match self.apply(id, Event::Redrive { deadline_at }).await {
+        let not_before = self.now();
+        let deadline_at = not_before + deadline.unwrap_or_else(|| self.usual_deadline(&task));
+        match self.apply(id, Event::Redrive { not_before, deadline_at }).await {
             Ok(task) => Ok(task),
             Err(error) => match self.load(id).await? {
                 Some(task)
@@ -391,5 +391,10 @@ impl Gateway {
                 Some(_) | None => Err(error.into()),
             },
         }
+    }
+
+    /// How long a task that is sent again may take, if nobody says otherwise.
+    pub(super) fn usual_deadline(&self, task: &Task) -> Span {
+        self.deadline(task, task.state.plan.as_ref().map_or(Tier::Normal, |plan| plan.tier))
     }
 }

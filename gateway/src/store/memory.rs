@@ -14,7 +14,7 @@ use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
     AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
-    Store, agent_of, finished_at,
+    Store, finished_at,
 };
 
 /// A store that is gone when it is dropped.
@@ -78,6 +78,13 @@ impl Store for MemoryStore {
 
     fn list(&self, query: Query) -> Answer<'_, Vec<Task>> {
         self.answer(|tables| tables.list(&query))
+    }
+
+    fn count(&self, query: Query) -> Answer<'_, u64> {
+        self.answer(|tables| {
+            let all = tables.open.values().chain(tables.done.values());
+            all.filter(|task| query.fits(task)).take(query.limit as usize).count() as u64
+        })
     }
 
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
@@ -230,15 +237,9 @@ impl Tables {
     }
 
     fn list(&self, query: &Query) -> Vec<Task> {
-        let fits = |task: &&Task| {
-            query.before.is_none_or(|before| task.id() < before)
-                && (query.phases.is_empty() || query.phases.contains(&task.state.phase.name()))
-                && query.agent.as_ref().is_none_or(|agent| agent_of(task) == Some(agent))
-                && query.scope.as_ref().is_none_or(|scope| &task.birth.scope == scope)
-        };
         let limit = query.limit as usize;
         let newest = |table: &BTreeMap<TaskId, Task>| -> Vec<Task> {
-            table.values().rev().filter(fits).take(limit).cloned().collect()
+            table.values().rev().filter(|task| query.fits(task)).take(limit).cloned().collect()
         };
         let mut found = [newest(&self.open), newest(&self.done)].concat();
         found.sort_by_key(|task| std::cmp::Reverse(task.id()));

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 use reach_core::task::Task;
-use reach_schemas::{AgentCard, AgentId, IdempotencyKey, PhaseName, TaskId, Timestamp, WebhookId};
+use reach_schemas::{
+    AgentCard, AgentId, CapabilityName, ErrorCode, IdempotencyKey, Namespace, PhaseName, TaskId, Timestamp, WebhookId,
+};
 use serde::{Deserialize, Serialize};
 
 pub use command::{Command, Key, Outcome};
@@ -50,6 +52,9 @@ pub trait Store: Send + Sync {
 
     /// Tasks that fit the query, open and finished, the newest first.
     fn list(&self, query: Query) -> Answer<'_, Vec<Task>>;
+
+    /// How many tasks fit the query: of those before its limit is reached.
+    fn count(&self, query: Query) -> Answer<'_, u64>;
 
     /// Every agent, in the order of their ids.
     fn agents(&self) -> Answer<'_, Vec<AgentRow>>;
@@ -104,12 +109,47 @@ pub struct Query {
     pub phases: Vec<PhaseName>,
     /// Only those that this agent has or had last; before the first attempt, those that name it.
     pub agent: Option<AgentId>,
+    /// Only those that were last tried as this capability; before the first attempt, those that name it.
+    pub capability: Option<CapabilityName>,
+    /// Only those that ended for this reason.
+    pub code: Option<ErrorCode>,
     /// Only those of this caller.
     pub scope: Option<String>,
+    /// Only those that this agent asked for.
+    pub from_agent: Option<AgentId>,
+    /// Only those that an agent of this namespace asked for.
+    pub from_namespace: Option<Namespace>,
+    /// Only those that ended at this time or later.
+    pub ended_after: Option<Timestamp>,
+    /// Only those that ended before this time.
+    pub ended_before: Option<Timestamp>,
     /// Only those with a smaller id: older ones.
     pub before: Option<TaskId>,
     /// At most so many.
     pub limit: u32,
+}
+
+impl Query {
+    /// Whether a task fits, wherever it stands in the list.
+    #[must_use]
+    pub fn fits(&self, task: &Task) -> bool {
+        let (ended_at, from) = (finished_at(task), task.birth.submit.from_agent.as_ref());
+        self.before.is_none_or(|before| task.id() < before)
+            && (self.phases.is_empty() || self.phases.contains(&task.state.phase.name()))
+            && self.agent.as_ref().is_none_or(|agent| agent_of(task) == Some(agent))
+            && self.capability.as_ref().is_none_or(|capability| capability_of(task) == Some(capability))
+            && self.code.is_none_or(|code| task.state.phase.failure().is_some_and(|failure| failure.code == code))
+            && self.scope.as_ref().is_none_or(|scope| &task.birth.scope == scope)
+            && self.from_agent.as_ref().is_none_or(|agent| from == Some(agent))
+            && self.from_namespace.as_ref().is_none_or(|own| from.is_some_and(|agent| agent.namespace() == *own))
+            && self.ended_after.is_none_or(|after| ended_at.is_some_and(|at| at >= after))
+            && self.ended_before.is_none_or(|before| ended_at.is_some_and(|at| at < before))
+    }
+
+    /// Whether only finished tasks can fit.
+    fn is_of_ended(&self) -> bool {
+        self.code.is_some() || self.ended_after.is_some() || self.ended_before.is_some()
+    }
 }
 
 /// How much a store holds.
@@ -128,6 +168,11 @@ pub struct Counts {
 /// Under whose name a task is listed: who has it or had it last, else whom it asks for.
 fn agent_of(task: &Task) -> Option<&AgentId> {
     task.state.attempts.last().map(|attempt| &attempt.agent_id).or(task.state.target.to_agent.as_ref())
+}
+
+/// As what a task is listed: what it was last tried as, else what it asks for.
+fn capability_of(task: &Task) -> Option<&CapabilityName> {
+    task.state.attempts.last().map(|attempt| &attempt.capability).or(task.state.target.capability.as_ref())
 }
 
 /// Since when a task is finished. None: it is open.

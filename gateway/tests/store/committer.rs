@@ -58,6 +58,9 @@ impl Store for Slow {
     fn list(&self, query: Query) -> Answer<'_, Vec<Task>> {
         self.inner.list(query)
     }
+    fn count(&self, query: Query) -> Answer<'_, u64> {
+        self.inner.count(query)
+    }
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.inner.agents()
     }

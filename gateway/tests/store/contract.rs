@@ -2,11 +2,11 @@
 
 use reach_gateway::store::{Command, KeyRow, Outcome, Query, Store};
 use reach_schemas::PhaseName::{Accepted, Completed, DeadLettered, Failed, Submitted};
-use reach_schemas::{AgentId, TaskId};
+use reach_schemas::{AgentId, ErrorCode, TaskId};
 
 use crate::make::{
-    agent, at, commit, finish, id, insert, insert_keyed, key, purge, redrive, scoped, stepped, task, tell, tell_all,
-    tried,
+    agent, asked_by, at, commit, failing, finish, id, insert, insert_keyed, key, purge, redrive, scoped, stepped, task,
+    tell, tell_all, tried,
 };
 
 macro_rules! every_store {
@@ -36,6 +36,7 @@ every_store! {
     open_work_is_paged_by_id
     a_list_is_newest_first_over_open_and_finished_work
     a_list_holds_only_what_is_asked_for
+    what_ended_is_found_by_its_end_and_by_who_asked
     agents_are_kept_replaced_and_forgotten
     what_is_old_is_purged_oldest_first
     a_key_that_stands_keeps_its_task
@@ -240,6 +241,59 @@ async fn a_list_holds_only_what_is_asked_for(store: &dyn Store) {
     assert_eq!(listed(store, &Query { phases: vec![DeadLettered], ..of("b@ns") }).await, [id(3)]);
     assert_eq!(listed(store, &Query { scope: Some("bob".to_owned()), ..any.clone() }).await, [id(3)]);
     assert_eq!(listed(store, &Query { scope: Some("alice".to_owned()), ..of("b@ns") }).await, [id(2)]);
+}
+
+async fn what_ended_is_found_by_its_end_and_by_who_asked(store: &dyn Store) {
+    let wished = |n: u64, from: &str| {
+        let mut wished = asked_by(from, task(n));
+        wished.state.target.capability = Some("wish".parse().unwrap());
+        wished
+    };
+    let (mut first, last) = (tried(asked_by("x@ns", task(1)), "a@ns"), wished(4, "y@other"));
+    // A fallback was tried last: that is what it is listed as.
+    first.state.attempts.last_mut().unwrap().capability = "other".parse().unwrap();
+    let born = [first, tried(wished(2, "x@ns"), "a@ns"), tried(asked_by("y@ns", task(3)), "b@ns"), last];
+    tell_all(store, born.iter().cloned().map(insert).collect()).await;
+    for (born, (phase, code, ended)) in born.iter().zip([
+        (DeadLettered, ErrorCode::Timeout, 10),
+        (DeadLettered, ErrorCode::OutcomeUnknown, 20),
+        (Failed, ErrorCode::Timeout, 30),
+        (DeadLettered, ErrorCode::Timeout, 40),
+    ]) {
+        tell(store, finish(failing(stepped(born, phase, ended), code), 100)).await;
+    }
+    tell(store, insert(asked_by("x@ns", task(5)))).await;
+
+    let any = Query { limit: 9, ..Query::default() };
+    let letters = Query { phases: vec![DeadLettered], ..any.clone() };
+    let of = |code| Query { code: Some(code), ..any.clone() };
+    let from = |agent: &str| Query { from_agent: Some(agent.parse().unwrap()), ..any.clone() };
+    let within = |namespace: &str| Query { from_namespace: Some(namespace.parse().unwrap()), ..any.clone() };
+    let as_what = |name: &str| Query { capability: Some(name.parse().unwrap()), ..any.clone() };
+    for (query, found) in [
+        (letters.clone(), vec![4, 2, 1]),
+        (of(ErrorCode::Timeout), vec![4, 3, 1]),
+        (of(ErrorCode::OutcomeUnknown), vec![2]),
+        (of(ErrorCode::Expired), vec![]),
+        (Query { phases: vec![DeadLettered], ..of(ErrorCode::Timeout) }, vec![4, 1]),
+        (from("x@ns"), vec![5, 2, 1]),
+        (from("x@n"), vec![]),
+        (within("ns"), vec![5, 3, 2, 1]),
+        (within("other"), vec![4]),
+        (within("n"), vec![]),
+        (as_what("other"), vec![1]),
+        (as_what("do"), vec![3, 2]),
+        (as_what("wish"), vec![4]),
+        (Query { ended_after: Some(at(20)), ..any.clone() }, vec![4, 3, 2]),
+        (Query { ended_before: Some(at(20)), ..any.clone() }, vec![1]),
+        (Query { ended_after: Some(at(10)), ended_before: Some(at(40)), ..letters.clone() }, vec![2, 1]),
+        (Query { agent: Some("a@ns".parse().unwrap()), ..of(ErrorCode::Timeout) }, vec![1]),
+        (Query { before: Some(id(4)), ..of(ErrorCode::Timeout) }, vec![3, 1]),
+    ] {
+        assert_eq!(store.count(query.clone()).await.unwrap(), found.len() as u64, "{query:?}");
+        assert_eq!(listed(store, &query).await, found.into_iter().map(id).collect::<Vec<_>>(), "{query:?}");
+    }
+    assert_eq!(store.count(Query { limit: 2, ..any }).await.unwrap(), 2, "it is counted up to the limit");
 }
 
 async fn agents_are_kept_replaced_and_forgotten(store: &dyn Store) {

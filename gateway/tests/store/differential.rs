@@ -4,15 +4,18 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use reach_core::task::Task;
 use reach_gateway::store::{Command, OutboxRow, Outcome, Query, Stage, Store};
-use reach_schemas::PhaseName;
+use reach_schemas::{ErrorCode, PhaseName};
 
-use crate::make::{self, agent, at, id, key, phase_at, purge, scoped, task, tried};
+use crate::make::{self, agent, asked_by, at, failing, id, key, phase_at, purge, scoped, task, tried};
 use crate::outbox::{self, message, sending, webhook};
 
 const TASKS: u64 = 6;
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
 const SCOPES: [&str; 2] = ["alice", "bob"];
 const AGENTS: [&str; 2] = ["a@ns", "b@ns"];
+/// Who asks for a task, and why it fails if it does: by its number.
+const CALLERS: [&str; 3] = ["x@ns", "y@ns", "x@other"];
+const REASONS: [ErrorCode; 2] = [ErrorCode::Timeout, ErrorCode::AgentFailed];
 const TIME_MAX: u64 = 12;
 const MESSAGES: u64 = 5;
 const HOSTS: [&str; 2] = ["h0", "h1"];
@@ -133,12 +136,21 @@ fn with_agent(task: Task, agent: Option<usize>) -> Task {
     }
 }
 
+/// Every other task is asked for by an agent, and some by a capability's name.
+fn asked(n: u64, mut task: Task) -> Task {
+    if n.is_multiple_of(3) {
+        task.state.target.capability = Some("wish".parse().unwrap());
+    }
+    if n.is_multiple_of(2) { asked_by(CALLERS[(n / 2) as usize % CALLERS.len()], task) } else { task }
+}
+
 async fn command(model: &dyn Store, wish: &Wish) -> Command {
     match *wish {
         Wish::Insert { n, phase, at: now, scope, agent, key: named, expires, ref told } => {
-            let mut born = with_agent(scoped(SCOPES[scope], task(n)), agent);
+            let mut born = with_agent(scoped(SCOPES[scope], asked(n, task(n))), agent);
             born.state.phase = phase_at(phase, now);
             born.state.finished_at = phase.is_final().then(|| at(now));
+            let born = failing(born, REASONS[now as usize % 2]);
             let key = named.map(|(name, fingerprint)| {
                 let mut key = key(KEYS[name], fingerprint);
                 key.scope = SCOPES[scope].to_owned();
@@ -154,6 +166,7 @@ async fn command(model: &dyn Store, wish: &Wish) -> Command {
             next.version += ahead;
             next.state.phase = phase_at(phase, now);
             next.state.finished_at = phase.is_final().then(|| at(now));
+            let next = failing(next, REASONS[now as usize % 2]);
             let (was_final, key_expires_at) = (was_final == honest, expires.map(at));
             Command::Commit { task: next, was_final, key_expires_at, outbox: rows(n, told) }
         }
@@ -178,6 +191,19 @@ fn queries() -> Vec<Query> {
     queries.extend(SCOPES.map(|scope| Query { scope: Some(scope.to_owned()), ..all.clone() }));
     let of = |name: &str| Query { agent: Some(name.parse().unwrap()), ..all.clone() };
     queries.extend(AGENTS.map(of));
+    queries.extend(REASONS.map(|code| Query { code: Some(code), ..all.clone() }));
+    queries.extend(["do", "wish"].map(|name| Query { capability: name.parse().ok(), ..all.clone() }));
+    queries.extend(CALLERS.map(|name| Query { from_agent: name.parse().ok(), ..all.clone() }));
+    queries.extend(["ns", "other"].map(|name| Query { from_namespace: name.parse().ok(), ..all.clone() }));
+    queries.extend([3, 7].map(|time| Query { ended_after: Some(at(time)), ..all.clone() }));
+    queries.push(Query { ended_before: Some(at(5)), phases: badly.clone(), ..all.clone() });
+    queries.push(Query {
+        code: Some(REASONS[0]),
+        from_namespace: "ns".parse().ok(),
+        ended_after: Some(at(1)),
+        ended_before: Some(at(9)),
+        ..of("a@ns")
+    });
     queries.push(Query { phases: badly, scope: Some("alice".to_owned()), before: Some(id(4)), ..of("a@ns") });
     queries
 }
@@ -202,7 +228,8 @@ async fn everything(store: &dyn Store) -> Vec<String> {
     }
     for query in queries() {
         let found = store.list(query.clone()).await.unwrap();
-        said.push(format!("{query:?}: {found:?}"));
+        let count = store.count(query.clone()).await.unwrap();
+        said.push(format!("{query:?}: {count}: {found:?}"));
     }
     said.extend(outbox::everything(store, MESSAGES, (0..TASKS).map(id)).await);
     said.push(format!("{:?}", store.agents().await.unwrap()));

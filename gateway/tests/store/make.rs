@@ -60,6 +60,21 @@ pub(crate) fn scoped(scope: &str, mut task: Task) -> Task {
     task
 }
 
+/// The task as an agent asks for it.
+pub(crate) fn asked_by(agent: &str, mut task: Task) -> Task {
+    let submit = Submit { from_agent: Some(agent.parse().unwrap()), ..task.birth.submit.clone() };
+    task.birth = Arc::new(Birth { submit, ..(*task.birth).clone() });
+    task
+}
+
+/// The task, if it ended badly, with this reason.
+pub(crate) fn failing(mut task: Task, reason: ErrorCode) -> Task {
+    if let Phase::Failed(failure) | Phase::Expired(failure) | Phase::DeadLettered(failure) = &mut task.state.phase {
+        failure.code = reason;
+    }
+    task
+}
+
 /// The task one version on, in a phase that it enters at `now`.
 pub(crate) fn stepped(task: &Task, phase: PhaseName, now: u64) -> Task {
     let mut next = task.clone();

@@ -142,8 +142,14 @@ async fn a_claim_a_wait_or_a_beat_beyond_its_range_is_refused_with_the_range() {
         ("task/submit", json!({ "capability": "work", "deadline": "0s" }), "`deadline` is 0s: it is 1ms to 7days"),
         ("resolve", json!({}), "say what is wanted: at least one of `to_agent`, `capability` and `intent`"),
         ("capability/find", json!({ "intent": " " }), "`intent` is empty or longer than 8192 bytes"),
-        ("dead_letter/redrive", json!({ "limit": 1001 }), "`limit` is 1001: it is 1 to 1000"),
-        ("dead_letter/redrive", json!({ "deadline": "8days" }), "`deadline` is 8days: it is 1ms to 7days"),
+        ("dead_letter/redrive", json!({ "all": true, "limit": 1001 }), "`limit` is 1001: it is 1 to 1000"),
+        ("dead_letter/redrive", json!({ "all": true, "rate": 0 }), "`rate` is 0: it is 1 to 1000"),
+        ("dead_letter/redrive", json!({ "all": true, "deadline": "8days" }), "`deadline` is 8days: it is 1ms to 7days"),
+        (
+            "dead_letter/redrive",
+            json!({ "limit": 5, "rate": 1 }),
+            "say which: `task_ids`, at least one field of the filter, or `all`",
+        ),
         (
             "dead_letter/redrive",
             json!({ "task_ids": vec![id; 1001] }),

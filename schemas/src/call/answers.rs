@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Working;
 use crate::{
-    AgentCard, AgentId, Capability, CapabilityName, Delivery, Endpoint, Failure, PhaseName, RawJson, Span, Suggestion,
-    TaskId, TaskView, Timestamp, WebhookId, WebhookView,
+    AgentCard, AgentId, Capability, CapabilityName, Delivery, Endpoint, PhaseName, RawJson, Span, Suggestion, TaskId,
+    TaskView, Timestamp, WebhookId, WebhookView,
 };
 
 macro_rules! answers {
@@ -130,21 +130,6 @@ answers! {
         /// When this attempt is taken back unless renewed. None: it has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt_until: Option<Timestamp>,
-    }
-    /// The answer to `dead_letter/redrive`.
-    Redriven {
-        /// Those on their way again.
-        redriven: Vec<TaskId>,
-        /// Those that were not, and why.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        refused: Vec<Refused>,
-    }
-    /// One task that was not redriven.
-    Refused {
-        /// Which.
-        task_id: TaskId,
-        /// Why.
-        failure: Failure,
     }
     /// How the gateway is: the answer to `GET /healthz`.
     GatewayHealth {

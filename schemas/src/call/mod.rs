@@ -1,12 +1,14 @@
 //! Parameters and results of the methods, one pair a method where it has fields of its own.
 
 mod answers;
+mod dead_letters;
 mod human;
 mod overview;
 mod params;
 mod probe;
 
 pub use answers::*;
+pub use dead_letters::*;
 pub use human::*;
 pub use overview::*;
 pub use params::*;

@@ -277,22 +277,6 @@ params! {
         /// Which.
         task_id: TaskId,
     }
-    /// `dead_letter/redrive`: send them again, under their own ids.
-    Redrive {
-        /// These, at most 1000. Empty: all that the other fields name.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        task_ids: Vec<TaskId>,
-        /// All that this agent had last.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent_id: Option<AgentId>,
-        /// At most so many, 1 to 1000. None: all of `task_ids`, or 100.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "json-schema", schemars(range(min = 1, max = super::LIST_MAX)))]
-        limit: Option<u32>,
-        /// The new deadline, from now. None: as long as the first was.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        deadline: Option<Span>,
-    }
     /// `webhook/list`: which webhooks, newest first.
     WebhookList {
         /// Only those in this state.

@@ -146,6 +146,8 @@ pub enum Event {
     Due,
     /// An operator, or a caller with `on_failed: retry`, sends it again.
     Redrive {
+        /// It is not looked at before.
+        not_before: Timestamp,
         /// The new deadline.
         deadline_at: Timestamp,
     },

@@ -142,7 +142,7 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
         Event::Person { token, word } => next.hear(token, word)?,
         Event::Cancel => next.cancel()?,
         Event::Due => ending::due(&mut next, rng)?,
-        Event::Redrive { deadline_at } => next.redrive(deadline_at)?,
+        Event::Redrive { not_before, deadline_at } => next.redrive(not_before, deadline_at)?,
     }
     Ok(Step { state: next.state, effects: next.effects })
 }
@@ -362,7 +362,7 @@ impl Next<'_> {
         self.effects.stop = self.state.attempts.last().map(|attempt| (attempt.agent_id.clone(), attempt.token));
     }
 
-    fn redrive(&mut self, deadline_at: Timestamp) -> Result<(), Refusal> {
+    fn redrive(&mut self, not_before: Timestamp, deadline_at: Timestamp) -> Result<(), Refusal> {
         match self.state.phase {
             Phase::Failed(_) | Phase::Expired(_) | Phase::DeadLettered(_) | Phase::Cancelled => {}
             Phase::Submitted { .. }
@@ -373,7 +373,7 @@ impl Next<'_> {
             | Phase::Completed { .. } => return Err(self.wrong_phase()),
         }
         let fresh = Task::new((*self.task.birth).clone(), Span::ZERO).state;
-        self.state.phase = Phase::Submitted { not_before: self.now, offered: Vec::new() };
+        self.state.phase = Phase::Submitted { not_before: not_before.max(self.now), offered: Vec::new() };
         self.state.target = fresh.target;
         (self.state.tries_used, self.state.fallbacks_taken) = (0, 0);
         (self.state.begun_after, self.state.redriven_after) = (self.state.token, self.state.token);

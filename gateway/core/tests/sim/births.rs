@@ -136,8 +136,9 @@ impl World {
             }
             Verdict::Retry => {
                 self.cover(Covered::RetriedByCaller);
-                let deadline_at = self.clock(gateway) + Span::from_secs(10);
-                self.apply(gateway, id, Event::Redrive { deadline_at }, Then::Nothing, 0);
+                let not_before = self.clock(gateway);
+                let deadline_at = not_before + Span::from_secs(10);
+                self.apply(gateway, id, Event::Redrive { not_before, deadline_at }, Then::Nothing, 0);
                 Answer::Task { id, is_other }
             }
             Verdict::InFlight => {

@@ -141,8 +141,10 @@ impl World {
 
     pub(crate) fn redrive(&mut self, gateway: usize, task: TaskId) {
         if self.gateways[gateway].is_up {
-            let deadline_at = self.clock(gateway) + Span::from_secs(10);
-            self.apply(gateway, task, Event::Redrive { deadline_at }, Then::Nothing, 0);
+            // Some go at once, some are spread.
+            let not_before = self.clock(gateway) + Span::from_ms(self.between(0, 4_000).saturating_sub(2_000));
+            let deadline_at = not_before + Span::from_secs(10);
+            self.apply(gateway, task, Event::Redrive { not_before, deadline_at }, Then::Nothing, 0);
         }
     }
 }

@@ -243,6 +243,20 @@ fn it_can_be_called_off_in_every_phase_and_the_agent_hears_of_it() {
 }
 
 #[test]
+fn a_redriven_task_may_have_to_wait_for_its_turn_and_is_not_due_before() {
+    check(
+        "0s task tries=1 deadline=10s
+         0s assign a          => routed a#1 until 10s; deliver
+         1s fail 1 retryable  => dead agent_failed; #1 ended badly
+         2s redrive 30s at=9s => again in 7s
+         8s due               => no: not due
+         9s assign a          => routed a#2 until 19s; deliver
+         9s fail 2 retryable  => dead agent_failed; #2 ended badly
+         20s redrive 30s at=9s => again at once",
+    );
+}
+
+#[test]
 fn a_redriven_task_keeps_its_id_and_tokens_and_begins_anew() {
     check(
         "0s task tries=1 deadline=10s

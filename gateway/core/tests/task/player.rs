@@ -5,7 +5,7 @@
 //! `[lateral=yes|no]`, `[of=CAPABILITY]`, `[people=1h]` and `[chain=cap:X,agent:X,static:X,say:X,human:X]`; `defer UNTIL`,
 //! `give-up`. Then `claim AGENT [lease=30s]`, `delivered`, `accept`, `progress`, `renew`, `release`, `poison` and
 //! `complete`, each with the token; `preempt TOKEN PRIORITY`; `fail TOKEN not-started|retryable|for-good|unknown
-//! [after=1s] [code=overloaded]`; `cancel`, `due`, `redrive DEADLINE`. People `take NAME [lease=30m]` and, each with the
+//! [after=1s] [code=overloaded]`; `cancel`, `due`, `redrive DEADLINE [at=3s]`. People `take NAME [lease=30m]` and, each with the
 //! token, `answer`, `decline [nothing-happened]` and `return`. `tried`, `view`, `record` and `people` look and change
 //! nothing.
 //!
@@ -217,7 +217,10 @@ impl Player {
             "return" => Event::Person { token: token(line), word: Word::Return },
             "cancel" => Event::Cancel,
             "due" => Event::Due,
-            "redrive" => Event::Redrive { deadline_at: BEGIN + line.at + line.word(0).parse().unwrap() },
+            "redrive" => Event::Redrive {
+                not_before: BEGIN + line.read_set("at").unwrap_or(line.at),
+                deadline_at: BEGIN + line.at + line.word(0).parse().unwrap(),
+            },
             other => panic!("no such event: {other}"),
         }
     }

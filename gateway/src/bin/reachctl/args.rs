@@ -1,5 +1,6 @@
 //! The command line, as its user writes it.
 
+mod dead_letters;
 mod human;
 mod task;
 
@@ -10,6 +11,7 @@ use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use dead_letters::DeadLetters;
 pub(crate) use human::{Held, Human};
 pub(crate) use task::{TaskFlags, new_key};
 
@@ -193,34 +195,6 @@ pub(crate) struct WaitArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum DeadLetters {
-    /// List dead letters, newest first
-    List {
-        /// Only those that this agent had last
-        #[arg(long)]
-        agent: Option<AgentId>,
-        /// At most so many
-        #[arg(long, default_value_t = 50, value_parser = limit())]
-        limit: u32,
-        #[command(flatten)]
-        watch: Watch,
-    },
-    /// Show one dead letter with its history
-    Show { task: TaskId },
-    /// Send dead letters again, under their own ids
-    Redrive {
-        #[command(flatten)]
-        which: Which,
-        /// At most so many [default: all that are named, or 100]
-        #[arg(long, value_parser = limit())]
-        limit: Option<u32>,
-        /// The new deadline, from now [default: as long as the first was]
-        #[arg(long, value_name = "SPAN")]
-        deadline: Option<Span>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum Webhooks {
     /// List webhooks, newest first
     List {
@@ -257,20 +231,6 @@ pub(crate) struct WhichWebhooks {
     /// All that failed, up to the limit
     #[arg(long)]
     pub(crate) failed: bool,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct Which {
-    /// These
-    #[arg(value_name = "TASK")]
-    pub(crate) tasks: Vec<TaskId>,
-    /// All that this agent had last
-    #[arg(long)]
-    pub(crate) agent: Option<AgentId>,
-    /// All, up to the limit
-    #[arg(long)]
-    pub(crate) all: bool,
 }
 
 /// What one list may be asked for.
@@ -334,6 +294,12 @@ mod tests {
             "get tasks --interval 1s",
             "dead-letters redrive",
             "dead-letters redrive --all --agent a@b",
+            "dead-letters redrive --code timeout 0198a000-0000-7000-8000-000000000001",
+            "dead-letters redrive --rate 5",
+            "dead-letters redrive --all --rate 0",
+            "dead-letters redrive --all --rate 1001",
+            "dead-letters redrive --code late",
+            "dead-letters redrive --ended-after yesterday",
             "explain 17",
             "get tasks --limit 0",
             "get agents --limit 1001",
@@ -351,6 +317,8 @@ mod tests {
         }
         for line in [
             "dead-letters redrive --all",
+            "dead-letters redrive --agent a@b --code timeout --ended-after 2h --rate 5 --dry-run",
+            "dead-letters redrive --ended-before 2026-11-30T08:00:00Z --limit 5000",
             "get tasks --phase dead_lettered --watch --interval 1s",
             "errors",
             "webhooks retry --failed",

@@ -1,95 +1,161 @@
 //! Lists of tasks, newest first, each part by the index that serves it: nothing walks through all finished work to
 //! find a few.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use reach_core::task::Task;
-use reach_schemas::{AgentId, PhaseName, TaskId};
-use rusqlite::{Connection, params};
+use reach_schemas::{AgentId, CapabilityName, ErrorCode, Namespace, PhaseName, TaskId};
+use rusqlite::{Connection, ToSql, params};
 
-use super::row::{phase_number, task_of};
+use super::row::{count_of, phase_number, task_of, time};
 use crate::store::Query;
 
 /// Greater than every id: one byte longer.
 const ABOVE_ALL: [u8; 17] = [0xff; 17];
+/// What has no column is read out of the text: it is asked for among few, the badly ended.
+const CAPABILITY: &str = "coalesce(state ->> '$.attempts[#-1].capability', state ->> '$.target.capability') = ?4";
+const CODE: &str = "?5 IN (state ->> '$.phase.dead_lettered.code', state ->> '$.phase.failed.code',
+                           state ->> '$.phase.expired.code')";
+const FROM_NAMESPACE: &str = "substr(birth ->> '$.submit.from_agent', instr(birth ->> '$.submit.from_agent', '@') + 1)
+                              = ?7";
 
 pub(super) fn list(file: &Connection, query: &Query) -> rusqlite::Result<Vec<Task>> {
     let mut found = Vec::new();
-    for sql in statements(query) {
-        let before = query.before.as_ref().map_or(&ABOVE_ALL[..], |id: &TaskId| &id.as_bytes()[..]);
-        let agent = query.agent.as_ref().map(AgentId::as_str);
+    for chosen in statements(query) {
+        let sql = format!("SELECT birth, version, state FROM {chosen} ORDER BY {} DESC LIMIT ?10", chosen.id());
         let mut statement = file.prepare_cached(&sql)?;
-        for task in statement.query_map(params![before, agent, query.scope, query.limit], task_of)? {
-            found.push(task?);
-        }
+        bind(query, |values| {
+            for task in statement.query_map(values, task_of)? {
+                found.push(task?);
+            }
+            Ok(())
+        })?;
     }
     found.sort_by_key(|task| std::cmp::Reverse(task.id()));
     found.truncate(query.limit as usize);
     Ok(found)
 }
 
-/// One statement for each way to the tasks that are asked for. ?1 is the id before, ?2 the agent, ?3 the scope, ?4
-/// the limit.
-fn statements(query: &Query) -> Vec<String> {
+pub(super) fn count(file: &Connection, query: &Query) -> rusqlite::Result<u64> {
+    let mut counted = 0;
+    for chosen in statements(query) {
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {chosen} LIMIT ?10)");
+        let mut statement = file.prepare_cached(&sql)?;
+        counted += bind(query, |values| statement.query_row(values, |row| row.get(0).map(count_of)))?;
+    }
+    Ok(counted.min(query.limit.into()))
+}
+
+/// Has a statement run with the values of a query: ?1 is the id before, ?2 the agent, ?3 the scope, ?4 the capability,
+/// ?5 the reason, ?6 and ?7 the agent and the namespace that asked, ?8 and ?9 the times of the end, ?10 the limit.
+fn bind<T>(query: &Query, run: impl FnOnce(&[&dyn ToSql]) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let before = query.before.as_ref().map_or(&ABOVE_ALL[..], |id: &TaskId| &id.as_bytes()[..]);
+    run(params![
+        before,
+        query.agent.as_ref().map(AgentId::as_str),
+        query.scope,
+        query.capability.as_ref().map(CapabilityName::as_str),
+        query.code.map(ErrorCode::name),
+        query.from_agent.as_ref().map(AgentId::as_str),
+        query.from_namespace.as_ref().map(Namespace::as_str),
+        query.ended_after.map(time),
+        query.ended_before.map(time),
+        query.limit,
+    ])
+}
+
+/// A way to some of the tasks that are asked for: tables and conditions.
+struct Chosen {
+    tables: &'static str,
+    /// The table whose index gives the order.
+    ordered: &'static str,
+    conditions: String,
+}
+
+impl Chosen {
+    fn id(&self) -> String {
+        format!("{}.id", self.ordered)
+    }
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} WHERE {} < ?1{}", self.tables, self.id(), self.conditions)
+    }
+}
+
+/// One for each way to the tasks that are asked for.
+fn statements(query: &Query) -> Vec<Chosen> {
     let wanted = |is_final: bool| -> Vec<PhaseName> {
         let phases = PhaseName::ALL.into_iter().filter(|phase| phase.is_final() == is_final);
         phases.filter(|phase| query.phases.is_empty() || query.phases.contains(phase)).collect()
     };
     let (open, done) = (wanted(false), wanted(true));
     let mut statements = Vec::new();
-    if !open.is_empty() {
+    if !open.is_empty() && !query.is_of_ended() {
         // Open work is little: it is looked through.
-        statements.push(statement(query, "open CROSS JOIN task USING (no)", "open", &open, ""));
+        statements.push(chosen(query, "open CROSS JOIN task USING (no)", "open", &open, ""));
     }
     if done.is_empty() {
         return statements;
     }
     if query.agent.is_some() {
-        statements.push(statement(query, "done CROSS JOIN task USING (no)", "done", &done, ""));
+        statements.push(chosen(query, "done CROSS JOIN task USING (no)", "done", &done, ""));
     } else if done.contains(&PhaseName::Completed) {
         // Nearly all finished work is completed, so going back in time finds enough soon.
-        statements.push(statement(query, "task CROSS JOIN done USING (no)", "task", &done, ""));
+        statements.push(chosen(query, "task CROSS JOIN done USING (no)", "task", &done, ""));
     } else {
-        let badly = |phase: &PhaseName| {
-            statement(query, "done CROSS JOIN task USING (no)", "done", &[*phase], " AND phase <> 4")
-        };
+        let badly =
+            |phase: &PhaseName| chosen(query, "done CROSS JOIN task USING (no)", "done", &[*phase], " AND phase <> 4");
         statements.extend(done.iter().map(badly));
     }
     statements
 }
 
-fn statement(query: &Query, tables: &str, ordered: &str, phases: &[PhaseName], more: &str) -> String {
-    let mut sql = format!("SELECT birth, version, state FROM {tables} WHERE {ordered}.id < ?1{more}");
-    if query.agent.is_some() {
-        sql.push_str(" AND agent = ?2");
-    }
-    if query.scope.is_some() {
-        sql.push_str(" AND scope = ?3");
-    }
+fn chosen(query: &Query, tables: &'static str, ordered: &'static str, phases: &[PhaseName], more: &str) -> Chosen {
+    let mut conditions = more.to_owned();
     if let [phase] = phases {
         // Writing to a text cannot fail.
-        let _ = write!(sql, " AND phase = {}", phase_number(*phase));
+        let _ = write!(conditions, " AND phase = {}", phase_number(*phase));
     } else if !query.phases.is_empty() {
         let numbers: Vec<String> = phases.iter().map(|phase| phase_number(*phase).to_string()).collect();
-        let _ = write!(sql, " AND phase IN ({})", numbers.join(", "));
+        let _ = write!(conditions, " AND phase IN ({})", numbers.join(", "));
     }
-    let _ = write!(sql, " ORDER BY {ordered}.id DESC LIMIT ?4");
-    sql
+    let asked = [
+        (query.agent.is_some(), "agent = ?2"),
+        (query.scope.is_some(), "scope = ?3"),
+        (query.ended_after.is_some(), "finished_at >= ?8"),
+        (query.ended_before.is_some(), "finished_at < ?9"),
+        (query.capability.is_some(), CAPABILITY),
+        (query.code.is_some(), CODE),
+        (query.from_agent.is_some(), "birth ->> '$.submit.from_agent' = ?6"),
+        (query.from_namespace.is_some(), FROM_NAMESPACE),
+    ];
+    for (_, condition) in asked.iter().filter(|(is_asked, _)| *is_asked) {
+        let _ = write!(conditions, " AND {condition}");
+    }
+    Chosen { tables, ordered, conditions }
 }
 
 #[cfg(test)]
 mod tests {
+    use reach_schemas::Timestamp;
+
     use super::*;
 
     /// How SQLite goes about each statement of a query.
     fn plans(query: &Query) -> Vec<String> {
         let file = Connection::open_in_memory().unwrap();
         file.execute_batch(include_str!("layout_1.sql")).unwrap();
-        let explain = |sql: String| {
-            let mut statement = file.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let values = params![&ABOVE_ALL[..], "a@ns", "alice", 9];
-            let steps = statement.query_map(values, |row| row.get::<_, String>(3)).unwrap();
-            steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+        let explain = |chosen: Chosen| {
+            let order = format!("ORDER BY {} DESC LIMIT ?10", chosen.id());
+            let sql = format!("EXPLAIN QUERY PLAN SELECT birth, version, state FROM {chosen} {order}");
+            let mut statement = file.prepare(&sql).unwrap();
+            let read = |values: &[&dyn ToSql]| {
+                let steps = statement.query_map(values, |row| row.get::<_, String>(3))?;
+                steps.collect::<rusqlite::Result<Vec<_>>>()
+            };
+            bind(query, read).unwrap().join("; ")
         };
         statements(query).into_iter().map(explain).collect()
     }
@@ -110,6 +176,18 @@ mod tests {
         finished("SEARCH task USING INDEX", Query { scope: scope.clone(), ..Query::default() });
         finished("SEARCH task USING INDEX", Query { phases: vec![PhaseName::Completed], ..Query::default() });
         finished("done_badly (phase=? AND id<?)", Query { phases: badly.clone(), ..Query::default() });
+        let letters = Query {
+            phases: vec![PhaseName::DeadLettered],
+            capability: "do".parse().ok(),
+            code: Some(ErrorCode::Timeout),
+            from_agent: "c@ns".parse().ok(),
+            from_namespace: "ns".parse().ok(),
+            ended_after: Some(Timestamp::from_ms(1)),
+            ended_before: Some(Timestamp::from_ms(2)),
+            ..Query::default()
+        };
+        finished("done_badly (phase=? AND id<?)", letters.clone());
+        finished("done_agent (agent=? AND id<?)", Query { agent: agent.clone(), ..letters });
         finished("done_agent (agent=? AND id<?)", Query { agent: agent.clone(), ..Query::default() });
         finished("done_agent (agent=? AND id<?)", Query { agent, phases: badly, scope, ..Query::default() });
     }

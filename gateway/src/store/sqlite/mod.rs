@@ -105,6 +105,10 @@ impl Store for SqliteStore {
         self.readers.read(move |file| query::snapshot(file, |file| list::list(file, &query))).boxed()
     }
 
+    fn count(&self, query: Query) -> Answer<'_, u64> {
+        self.readers.read(move |file| query::snapshot(file, |file| list::count(file, &query))).boxed()
+    }
+
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.readers.read(query::agents).boxed()
     }

@@ -1,10 +1,9 @@
 //! Tasks: the table, one of them whole, and the sentences about where they are.
 
-use agent_reach_sdk::schemas::call::Redriven;
 use agent_reach_sdk::schemas::{Take, TakeEnding};
 use agent_reach_sdk::{Mode, PhaseName, RawJson, Span, TaskView};
 
-use super::text::{clean, count, lasting, shorten, when};
+use super::text::{count, lasting, shorten, when};
 use super::{Grid, Look, Shape, Tone, attempts, people, sheet, suggestions};
 
 /// From this width on, a table of tasks has all its columns.
@@ -253,22 +252,4 @@ pub(crate) fn how_it_ended(task: &TaskView) -> String {
         sentence.push_str(&format!(" after {} tries", task.attempts.len()));
     }
     sentence
-}
-
-/// What became of dead letters that were to be sent again.
-pub(crate) fn redriven(answer: &Redriven, look: &Look) -> String {
-    let mut text = String::new();
-    for task in &answer.redriven {
-        text.push_str(&format!("{task} on its way again\n"));
-    }
-    for refused in &answer.refused {
-        let line =
-            format!("{} not sent: {}: {}", refused.task_id, refused.failure.code.name(), refused.failure.message);
-        text.push_str(&look.paint(Tone::Bad, &clean(&line)));
-        text.push('\n');
-    }
-    if text.is_empty() {
-        text.push_str("no dead letters to send\n");
-    }
-    text
 }

@@ -7,7 +7,7 @@ use agent_reach_sdk::schemas::call::{Agents, Found, Overview, Redriven, Resolved
 use agent_reach_sdk::{Error, Explanation, Refusal, Timestamp};
 use serde::de::DeserializeOwned;
 
-use super::{Look, agents, capabilities, explanation, tasks, top, webhooks};
+use super::{Look, agents, capabilities, dead_letters, explanation, tasks, top, webhooks};
 use crate::complaint::Complaint;
 use crate::exit::Stop;
 
@@ -111,13 +111,24 @@ fn capabilities_are_listed_and_a_resolution_says_who_where_and_why() {
 
 #[test]
 fn redriven_and_refused_dead_letters_are_told_apart() {
-    let answer: Redriven = serde_json::from_str(
-        r#"{"redriven": ["0198a000-0000-7000-8000-000000000001"], "refused": [
-            {"task_id": "0198a000-0000-7000-8000-000000000002",
-             "failure": {"code": "wrong_phase", "message": "the task is completed, not a dead letter"}}]}"#,
-    )
-    .unwrap();
-    check("redriven_100", 100, &tasks::redriven(&answer, &look(100)));
+    let answer = |more: &str| -> Redriven {
+        let text = format!(
+            r#"{{"redriven": ["0198a000-0000-7000-8000-000000000001"], "refused": [
+                {{"task_id": "0198a000-0000-7000-8000-000000000002",
+                 "failure": {{"code": "wrong_phase", "message": "the task is completed, not a dead letter"}}}}],
+                "as_of": "2026-11-30T08:00:00Z", {more}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    };
+    let named = answer(r#""matched": 2, "remaining": 0"#);
+    check("redriven_100", 100, &dead_letters::redriven(&named, true, &look(100)));
+    let spread = r#""matched": 900, "remaining": 897, "gone": 1, "rate": 10, "spread_until": "2030-01-01T00:00:00Z",
+        "stopped": {"code": "overloaded", "message": "too many tasks are open"}"#;
+    check("redriven_by_filter_100", 100, &dead_letters::redriven(&answer(spread), false, &look(100)));
+    let mut would_be = answer(r#""matched": 900, "remaining": 900"#);
+    (would_be.redriven, would_be.refused) = (Vec::new(), Vec::new());
+    would_be.sample = vec![sample::<Explanation>("dead_letter.json").task];
+    check("redrive_dry_run_100", 100, &dead_letters::redriven(&would_be, false, &look(100)));
 }
 
 #[test]
