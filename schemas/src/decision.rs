@@ -221,6 +221,30 @@ impl Reason {
         }
     }
 
+    /// Whether it says that the agent is not well or not there, rather than busy or kept for others.
+    #[must_use]
+    pub const fn is_out(self) -> bool {
+        match self {
+            Self::Dead
+            | Self::Suspect
+            | Self::Ejected
+            | Self::Draining
+            | Self::BreakerOpen
+            | Self::Hours
+            | Self::NotConnected => true,
+            Self::NotOffered
+            | Self::Acl
+            | Self::Params
+            | Self::Protocol
+            | Self::Dissimilar
+            | Self::Excluded
+            | Self::Ambiguous
+            | Self::Full
+            | Self::Tried
+            | Self::RetryBudget => false,
+        }
+    }
+
     /// Whether waiting can help: the same request may find this candidate fit later.
     #[must_use]
     pub const fn may_pass(self) -> bool {

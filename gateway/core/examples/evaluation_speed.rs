@@ -25,6 +25,7 @@ fn ended(agent: u64) -> (Task, Effects) {
         capability,
         token: FencingToken(1),
         ending: Ending::Succeeded,
+        is_timeout: false,
         retry_after: None,
         took: Span::from_ms(20 + agent % 300),
     };

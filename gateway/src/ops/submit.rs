@@ -10,7 +10,7 @@ use reach_core::bulkhead::{Place, Seat};
 use reach_core::digest::{Fingerprint, fingerprint};
 use reach_core::fleet::{Ask, Offering, Route, Unroutable, Yields};
 use reach_core::idempotency::{self, Verdict};
-use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, step};
+use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, Wanted, step};
 use reach_schemas::card::limits::CALLBACKS_MAX;
 use reach_schemas::{
     AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, Mode, PhaseName, Protocol, Span, Submit,
@@ -193,11 +193,16 @@ impl Gateway {
                 let (tier, queue) = (routed.tier(), routed.queue());
                 (routed.into_event(), tier, None, queue)
             }
-            Err(Unroutable::NotNow {
-                until, waiting_for: agents, capability, tier, takes, for_seat, decision, ..
-            }) => {
+            Err(Unroutable::NotNow { opens_at: Some(at), failure, wanted, .. })
+                if self.is_in_vain(&task, at, &wanted, now) =>
+            {
+                return Err(failure);
+            }
+            Err(Unroutable::NotNow { until, waiting_for: agents, wanted, takes, for_seat, decision, .. }) => {
+                let (capability, tier) = (wanted.capability.clone(), wanted.plan.tier);
                 let parking = Parking { agents, for_seat, capability, tier, takes };
-                (Event::Defer { until, decision }, tier, Some(parking.clone()), Some(parking))
+                let event = Event::Defer { until, wanted: Some(*wanted), decision };
+                (event, tier, Some(parking.clone()), Some(parking))
             }
             Err(Unroutable::Never { failure, .. }) => return Err(failure),
         };
@@ -210,6 +215,11 @@ impl Gateway {
             Failure::new(ErrorCode::Internal, format!("a new task refused its first step: {refusal}"))
         })?;
         Ok(Prepared { task, step, parking, is_waited_for })
+    }
+
+    /// Whether it is known that nobody can take a new task before its deadline, and nothing stands in for the work.
+    fn is_in_vain(&self, task: &Task, opens_at: Timestamp, wanted: &Wanted, now: Timestamp) -> bool {
+        wanted.plan.fallback.is_empty() && opens_at >= now + self.deadline(task, wanted.plan.tier)
     }
 
     /// The refusal of everything new, if as many tasks are open as may be.

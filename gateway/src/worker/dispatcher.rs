@@ -127,11 +127,10 @@ impl Gateway {
             Err(Unroutable::NotNow { failure, decision, .. }) if is_hopeless(task, &failure, now) => {
                 self.step_or_look_again(task, Event::GiveUp { failure, decision }).await;
             }
-            Err(Unroutable::NotNow {
-                until, waiting_for: agents, capability, tier, takes, for_seat, decision, ..
-            }) => {
+            Err(Unroutable::NotNow { until, waiting_for: agents, wanted, takes, for_seat, decision, .. }) => {
                 let until = until.max(now + self.patience(task, now));
-                if self.step_or_look_again(task, Event::Defer { until, decision }).await
+                let (capability, tier) = (wanted.capability.clone(), wanted.plan.tier);
+                if self.step_or_look_again(task, Event::Defer { until, wanted: Some(*wanted), decision }).await
                     && let Some(task) = self.open.get(task.id())
                 {
                     let parking = Parking { agents, for_seat, capability, tier, takes };

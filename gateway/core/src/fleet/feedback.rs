@@ -11,6 +11,7 @@ use super::node::{Node, Offer};
 use crate::breaker::{self, Change};
 use crate::bulkhead::{Place, Room, Seat};
 use crate::health::{Health, HealthChange, ProbeOutcome};
+use crate::history::LATENCY_UNKNOWN;
 use crate::lease::Presence;
 use crate::probe::Probed;
 use crate::schema;
@@ -84,11 +85,14 @@ impl Fleet {
     /// An attempt ended: its seat comes home, its permit is given back, its time and its end are remembered.
     pub fn ended(&mut self, seat: Seat, ended: &EndedAttempt, now: Timestamp, rng: &mut Rng) -> Option<Change> {
         self.bulkhead.give_back(seat);
-        let offer = self.node_mut(&ended.agent_id)?.offer_mut(&ended.capability)?;
+        let node = self.node_mut(&ended.agent_id)?;
+        let own_timeout = node.own_timeout(&ended.capability);
+        let offer = node.offer_mut(&ended.capability)?;
+        let ending = if offer.was_cut_short(ended, own_timeout) { Ending::Neutral } else { ended.ending };
         if let Some(span) = ended.retry_after {
             offer.held_off_until = offer.held_off_until.max(now + span.min(HELD_OFF_MAX));
         }
-        match ended.ending {
+        match ending {
             Ending::Succeeded | Ending::Answered => {
                 offer.moved(now);
                 offer.history.record_success(ended.took, now);
@@ -97,7 +101,7 @@ impl Fleet {
             Ending::Neutral => {}
         }
         let (permit, _) = offer.permits.remove(&seat)?;
-        let outcome = match ended.ending {
+        let outcome = match ending {
             Ending::Succeeded | Ending::Answered => breaker::Outcome::Success,
             Ending::Failed => breaker::Outcome::Failure,
             Ending::Neutral => breaker::Outcome::Neutral,
@@ -212,6 +216,12 @@ impl Node {
         self.last_probe = Some(LastProbe { at: now, took: probed.took, said, why, failed_in_row, slow_in_row });
     }
 
+    /// How long an attempt at this capability may take by its own card.
+    fn own_timeout(&self, capability: &CapabilityName) -> Option<Span> {
+        let offer = self.offer(capability)?;
+        Some(offer.attempt_timeout(self.capability(offer), None))
+    }
+
     pub(super) fn offer_mut(&mut self, capability: &CapabilityName) -> Option<&mut Offer> {
         self.offers.iter_mut().find(|offer| &offer.name == capability)
     }
@@ -230,6 +240,13 @@ impl Node {
 }
 
 impl Offer {
+    /// Whether an attempt had less time than the work usually takes, because its caller gave it less: that says nothing of
+    /// the agent. Of work that was never done yet the usual is not known, and a second is taken for it.
+    fn was_cut_short(&self, ended: &EndedAttempt, own_timeout: Option<Span>) -> bool {
+        let usual = self.history.p99().unwrap_or(LATENCY_UNKNOWN);
+        ended.is_timeout && own_timeout.is_some_and(|own| ended.took < own.min(usual))
+    }
+
     /// What is wrong with a result, by the output schema; nothing if it fits.
     #[must_use]
     pub fn result_violations(&self, result: &reach_schemas::RawJson) -> Vec<String> {

@@ -106,7 +106,11 @@ impl Fleet {
             lacks.extend(self.budget_lack(ask, node, now));
         }
         if ask.tried.contains(&&node.card.agent_id) {
-            lacks.push(lack(Reason::Tried, "it has been tried for this task already", None));
+            lacks.push(lack(
+                Reason::Tried,
+                "it was tried for this task, and comes again only if nobody else is left",
+                None,
+            ));
         }
         lacks
     }

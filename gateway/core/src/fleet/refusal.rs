@@ -2,8 +2,7 @@
 
 use reach_schemas::decision::{CANDIDATES_MAX, SUGGESTIONS_MAX};
 use reach_schemas::{
-    AgentId, Candidate, CapabilityName, Decision, ErrorCode, Failure, Lack, Reason, Span, Suggestion, Tier, Timestamp,
-    Verdict,
+    AgentId, Candidate, Decision, ErrorCode, Failure, Lack, Reason, Span, Suggestion, Timestamp, Verdict,
 };
 
 use super::filter::lack;
@@ -11,6 +10,7 @@ use super::route::Sifted;
 use super::select::{Fit, Missing};
 use super::weigh::Weighed;
 use super::{Ask, Fleet};
+use crate::task::Wanted;
 
 /// How long to wait before looking again, if nothing says when.
 const LOOK_AGAIN: Span = Span::from_secs(1);
@@ -27,12 +27,12 @@ pub enum Unroutable {
         until: Timestamp,
         /// Who may come to fit: a change of theirs is worth an earlier look.
         waiting_for: Vec<AgentId>,
-        /// For what, most likely.
-        capability: CapabilityName,
-        /// In which tier that is.
-        tier: Tier,
+        /// For what, most likely, on what terms, and whether they are out or only busy.
+        wanted: Box<Wanted>,
         /// How long that takes, as a rule.
         takes: Span,
+        /// Before when certainly none of them takes it, if that is known.
+        opens_at: Option<Timestamp>,
         /// Whether a free seat at one of them is all that it lacks.
         for_seat: bool,
         /// Why, for the caller.
@@ -59,23 +59,27 @@ impl Fleet {
         if waiting.is_empty() {
             return Unroutable::Never { failure, decision };
         }
-        let open_at = waiting.iter().filter_map(|(_, lacks)| lacks.iter().filter_map(|lack| lack.until).max()).min();
+        let latest = |lacks: &[Lack]| lacks.iter().filter_map(|lack| lack.until).max();
+        let opens = || waiting.iter().map(|(_, lacks)| latest(lacks));
+        let opens_at = if opens().all(|at| at.is_some()) { opens().flatten().min() } else { None };
+        let open_at = opens().flatten().min();
         let open_at = open_at.unwrap_or(now + LOOK_AGAIN).max(now + LOOK_AGAIN_MIN);
         let until = open_at.min(now + LOOK_AGAIN_MAX);
         // By this the caller knows that waiting can help.
         let failure = Failure { retry_after: Some(open_at.since(now)), ..failure };
         let offers = || waiting.iter().filter_map(|(fit, _)| self.offer(fit.number));
-        let first = offers()
-            .next()
-            .map(|(node, offer)| (offer.name.clone(), node.capability(offer).tier, offer.history.latency(now)));
-        let Some((capability, tier, takes)) = first else {
+        let Some((node, offer)) = offers().next() else {
             return Unroutable::Never { failure, decision };
         };
+        let is_out = waiting.iter().all(|(_, lacks)| lacks.iter().any(|lack| lack.reason.is_out()));
+        let (plan, takes) = (self.plan(ask, node, offer), offer.history.latency(now));
+        let wanted = Box::new(Wanted { capability: offer.name.clone(), plan, is_out });
+        let tier = wanted.plan.tier;
         let waiting_for = offers().map(|(node, _)| node.card.agent_id.clone()).collect();
         let only_seat = |lacks: &[Lack]| lacks.iter().all(|lack| matches!(lack.reason, Reason::Full | Reason::Tried));
         let for_seat = waiting.iter().any(|(_, lacks)| only_seat(lacks))
             && self.bulkhead.in_tier(tier) < self.settings.tier_limits.of(tier);
-        Unroutable::NotNow { until, waiting_for, capability, tier, takes, for_seat, failure, decision }
+        Unroutable::NotNow { until, waiting_for, wanted, takes, opens_at, for_seat, failure, decision }
     }
 
     fn failure(&self, ask: &Ask<'_>, sifted: &Sifted) -> Failure {

@@ -134,7 +134,7 @@ impl Fleet {
         Sifted { selection, free, fallen }
     }
 
-    fn plan(&self, ask: &Ask<'_>, node: &Node, offer: &Offer) -> Plan {
+    pub(super) fn plan(&self, ask: &Ask<'_>, node: &Node, offer: &Offer) -> Plan {
         let capability = node.capability(offer);
         Plan {
             effect: capability.effect,

@@ -16,7 +16,7 @@ const HOURS: u64 = 24;
 /// a rate of 2/3 and not of 0.
 const IMAGINED: f64 = 2.0;
 /// What is assumed of the latency before anything was seen.
-const LATENCY_UNKNOWN: Span = Span::from_secs(1);
+pub const LATENCY_UNKNOWN: Span = Span::from_secs(1);
 /// How long a failure seems to take at least, so that an agent that fails fast does not look quick.
 const FAILURE_COUNTS_AS: Span = Span::from_secs(5);
 /// The longest `Retry-After` that is believed.

@@ -55,6 +55,7 @@ pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<F
     let Some(attempt) = next.state.attempts.last_mut() else { return };
     attempt.ended_at = Some(now);
     let retry_after = failure.as_ref().and_then(|failure| failure.retry_after);
+    let is_timeout = failure.as_ref().is_some_and(|failure| failure.code == ErrorCode::Timeout);
     attempt.failure = failure;
     next.effects.ended = Some(EndedAttempt {
         agent_id: attempt.agent_id.clone(),
@@ -62,6 +63,7 @@ pub(super) fn end_attempt(next: &mut Next<'_>, ending: Ending, failure: Option<F
         token: attempt.token,
         ending,
         took: now.since(attempt.started_at),
+        is_timeout,
         retry_after,
     });
 }
@@ -138,7 +140,7 @@ pub(super) fn due(next: &mut Next<'_>, rng: &mut Rng) -> Result<(), Refusal> {
         Phase::Submitted { offered, .. } => {
             next.effects.withdraw = offered.iter().map(|offer| offer.agent_id.clone()).collect();
             let failure = expired(next);
-            if !ask_people(next) {
+            if !ask_no_agent(next) {
                 next.finish(Phase::Expired(failure));
             }
         }
@@ -191,7 +193,9 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
     {
         next.state.unsure.push(attempt.capability.clone());
     }
-    let is_lateral = plan.lateral.unwrap_or(true) && !is_unknown;
+    // An agent that says it failed after it had begun does not say that nothing happened.
+    let has_begun = trace == Trace::FailedRetryable && !plan.effect.is_repeatable();
+    let is_lateral = plan.lateral.unwrap_or(true) && !is_unknown && !has_begun;
     let tries_left = next.state.tries_used < next.task.birth.tries();
     let after = backoff(next.state.tries_used, trace, rng);
     let is_in_time = next.now + after < next.state.deadline_at;
@@ -199,7 +203,7 @@ fn decide(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &mut Rng) ->
         return Onward::Retry { after };
     }
     let is_open = next.now < next.state.deadline_at;
-    if if is_open { fall_back(next) } else { ask_people(next) } {
+    if if is_open { fall_back(next) } else { ask_no_agent(next) } {
         return Onward::Fallback;
     }
     if is_in_time || !tries_left {
@@ -247,7 +251,8 @@ impl State {
     fn asked(&self) -> Option<CapabilityName> {
         let offered = || self.phase.offered().first().map(|offer| offer.capability.clone());
         let last = || self.attempts.last().map(|attempt| attempt.capability.clone());
-        self.target.capability.clone().or_else(last).or_else(offered)
+        let waits = || self.waits.as_ref().map(|waits| waits.capability.clone());
+        self.target.capability.clone().or_else(last).or_else(offered).or_else(waits)
     }
 
     /// The next step down the fallback chain of those that may be taken, and its place in it. A step that would send a
@@ -266,13 +271,17 @@ impl State {
 }
 
 /// Takes the next step down the fallback chain, if there is one.
-fn fall_back(next: &mut Next<'_>) -> bool {
+pub(super) fn fall_back(next: &mut Next<'_>) -> bool {
     step_down(next, |_| true)
 }
 
-/// Once the deadline has passed no agent is asked any more. A person may be: that was never to be done in time.
-fn ask_people(next: &mut Next<'_>) -> bool {
-    step_down(next, |step| matches!(step, FallbackStep::Human(_)))
+/// Once the deadline has passed no agent is asked any more. What needs none is there still: a fixed answer, and a person,
+/// for whom it was never to be done in time.
+fn ask_no_agent(next: &mut Next<'_>) -> bool {
+    step_down(next, |step| match step {
+        FallbackStep::Capability(_) | FallbackStep::Agent(_) => false,
+        FallbackStep::Static(_) | FallbackStep::Instruction(_) | FallbackStep::Human(_) => true,
+    })
 }
 
 fn step_down(next: &mut Next<'_>, may: impl Fn(&FallbackStep) -> bool) -> bool {
@@ -306,6 +315,7 @@ fn ask(
     next.state.target.capability = capability;
     next.state.target.intent = None;
     (next.state.tries_used, next.state.begun_after) = (0, next.state.token);
+    next.state.waits = None;
     again(next, Span::ZERO);
 }
 

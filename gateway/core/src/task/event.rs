@@ -27,6 +27,17 @@ pub struct Assignment {
     pub plan: Plan,
 }
 
+/// What a task waits for that nobody can take now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// For what, most likely.
+    pub capability: CapabilityName,
+    /// What that capability says.
+    pub plan: Plan,
+    /// Whether none of those that offer it is well and there; else they are busy.
+    pub is_out: bool,
+}
+
 /// Something that happened to a task, or that somebody wants to happen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -50,6 +61,8 @@ pub enum Event {
     Defer {
         /// When to look again.
         until: Timestamp,
+        /// What is waited for. None: that is not known.
+        wanted: Option<Wanted>,
         /// Why nobody can.
         decision: Decision,
     },

@@ -10,6 +10,7 @@ pub mod phase;
 pub mod preempt;
 pub mod step;
 pub mod view;
+mod wait;
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::retry::Turn;
 
-pub use event::{Assignment, Event, Offered};
+pub use event::{Assignment, Event, Offered, Wanted};
 pub use human::Human;
 pub use phase::Phase;
 pub use step::{Effects, EndedAttempt, Refusal, Step, step};
@@ -108,6 +109,9 @@ pub struct State {
     /// The queue of people that it was put into since it was born or redriven, and who took it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub human: Option<Human>,
+    /// What it waits for, if it waits and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
     /// What was tried, oldest first; the last one may be live.
     pub attempts: Vec<Attempt>,
     /// What was decided, oldest first.
@@ -124,6 +128,15 @@ pub struct State {
     /// How many tokens of a language model the last attempt took, if its agent said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_count: Option<u64>,
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// For what, most likely.
+    pub capability: CapabilityName,
+    /// Since when none of those that offer it is well and there. None: one is, and is busy.
+    pub out_since: Option<Timestamp>,
 }
 
 /// What is asked for.
@@ -212,6 +225,7 @@ impl Task {
             fallback_from: None,
             unsure: Vec::new(),
             human: None,
+            waits: None,
             attempts: Vec::new(),
             decisions: Vec::new(),
             progress: None,
@@ -221,6 +235,16 @@ impl Task {
             token_count: None,
         };
         Self { birth: Arc::new(birth), version: 0, state }
+    }
+
+    /// How many bytes it carries of what others wrote: parameters, result, progress, and what agents sent with failures.
+    #[must_use]
+    pub fn carried(&self) -> usize {
+        let of = |raw: Option<&RawJson>| raw.map_or(0, |raw| raw.get().len());
+        let result = if let Phase::Completed { result } = &self.state.phase { result.get().len() } else { 0 };
+        let failed = self.state.attempts.iter().filter_map(|attempt| attempt.failure.as_ref());
+        let failures: usize = failed.map(|failure| failure.message.len() + of(failure.data.as_ref())).sum();
+        of(self.birth.submit.params.as_ref()) + result + of(self.state.progress.as_ref()) + failures
     }
 
     /// Its id.

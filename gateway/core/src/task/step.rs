@@ -53,6 +53,8 @@ pub struct EndedAttempt {
     pub ending: Ending,
     /// How long it took.
     pub took: Span,
+    /// Whether it ended because it gave no answer in time.
+    pub is_timeout: bool,
     /// For how long the agent asked to be left alone.
     pub retry_after: Option<Span>,
 }
@@ -104,9 +106,9 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
             next.state.note(decision);
             next.offer(to, plan)?;
         }
-        Event::Defer { until, decision } => {
+        Event::Defer { until, wanted, decision } => {
             next.state.note(decision);
-            next.defer(until)?;
+            super::wait::defer(&mut next, until, wanted)?;
         }
         Event::GiveUp { failure, decision } => {
             next.waiting()?;
@@ -193,6 +195,7 @@ impl Next<'_> {
     pub(super) fn begin(&mut self, agent_id: AgentId, capability: CapabilityName, protocol: Protocol) {
         self.state.token = FencingToken(self.state.token.0 + 1);
         self.state.tries_used += 1;
+        self.state.waits = None;
         if self.state.attempts.len() >= ATTEMPTS_MAX {
             self.state.attempts.remove(0);
         }
@@ -236,7 +239,7 @@ impl Next<'_> {
     }
 
     /// The chain belongs to the capability that was asked first; a fallback's own chain is not entered.
-    fn lay_down(&mut self, mut plan: Plan) {
+    pub(super) fn lay_down(&mut self, mut plan: Plan) {
         if let (1.., Some(first)) = (self.state.fallbacks_taken, &self.state.plan) {
             plan.fallback.clone_from(&first.fallback);
         }
@@ -248,12 +251,6 @@ impl Next<'_> {
         self.lay_down(plan);
         self.effects.offer.clone_from(&to);
         self.state.phase = Phase::Submitted { not_before: self.now, offered: to };
-        Ok(())
-    }
-
-    fn defer(&mut self, until: Timestamp) -> Result<(), Refusal> {
-        self.waiting()?;
-        self.state.phase = Phase::Submitted { not_before: until, offered: Vec::new() };
         Ok(())
     }
 
@@ -379,7 +376,7 @@ impl Next<'_> {
         (self.state.begun_after, self.state.redriven_after) = (self.state.token, self.state.token);
         (self.state.fallback_from, self.state.progress, self.state.finished_at) = (None, None, None);
         self.state.unsure.clear();
-        self.state.human = None;
+        (self.state.human, self.state.waits) = (None, None);
         (self.state.deadline_at, self.state.redriven_at) = (deadline_at, Some(self.now));
         self.effects.changed = true;
         Ok(())

@@ -278,12 +278,13 @@ impl Player {
         let ending = match line.word(1) {
             "well" => Ending::Succeeded,
             "answered" => Ending::Answered,
-            "badly" => Ending::Failed,
+            "badly" | "late" => Ending::Failed,
             _ => Ending::Neutral,
         };
+        let is_timeout = line.word(1) == "late";
         let took = line.read_set("took").unwrap_or(Span::from_ms(100));
         let retry_after = line.read_set("after");
-        let ended = EndedAttempt { agent_id, capability, token: seat.token, ending, took, retry_after };
+        let ended = EndedAttempt { agent_id, capability, token: seat.token, ending, took, is_timeout, retry_after };
         match self.fleet.ended(seat, &ended, now, &mut self.rng) {
             Some(reach_core::breaker::Change::Opened { .. }) => "opened".to_owned(),
             Some(reach_core::breaker::Change::Closed) => "closed".to_owned(),

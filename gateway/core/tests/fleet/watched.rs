@@ -142,3 +142,23 @@ fn the_last_probe_is_remembered_with_what_it_said_and_how_many_failed_in_a_row()
          4s last a@n               => after 4s, 0 failed, 1 slow",
     );
 }
+
+#[test]
+fn callers_who_give_the_work_less_time_than_it_usually_takes_open_no_breaker() {
+    check(
+        "0s agent a@n max=9 beat=1h timeout=10s => card 1
+         0s route 1 to=a@n    => a@n work
+         1s end 1 well took=900ms
+         1s route 2 to=a@n    => a@n work
+         1s end 2 late took=400ms
+         1s route 3 to=a@n    => a@n work
+         1s end 3 late took=1ms
+         1s route 4 to=a@n    => a@n work
+         1s end 4 late took=400ms
+         1s state a@n         => alive
+         2s route 5 to=a@n    => a@n work
+         6s end 5 late took=4s
+         6s route 6 to=a@n    => a@n work
+         10s end 6 late took=4s => opened",
+    );
+}

@@ -46,9 +46,9 @@ impl World {
         let mut waits_at = Vec::new();
         let (event, then) = match self.route(gateway, &task) {
             Ok(routed) => routed,
-            Err(Unroutable::NotNow { until, waiting_for, for_seat, decision, .. }) => {
+            Err(Unroutable::NotNow { until, waiting_for, wanted, for_seat, decision, .. }) => {
                 waits_at = if for_seat { waiting_for } else { Vec::new() };
-                (Event::Defer { until, decision }, Then::Nothing)
+                (Event::Defer { until, wanted: Some(*wanted), decision }, Then::Nothing)
             }
             Err(Unroutable::Never { .. }) => {
                 let known = key.as_ref().and_then(|(name, print)| Some((self.store.key(name)?, *print)));

@@ -8,8 +8,8 @@ use reach_core::task::event::Trace;
 use reach_core::task::{Assignment, Event, Phase, Task};
 use reach_schemas::error::{REACH_FALLBACK, REACH_OK, Retry};
 use reach_schemas::{
-    AgentId, CapabilityName, Effect, ErrorCode, Failure, FencingToken, IdempotencyKey, PhaseName, Protocol, Span,
-    TaskId, Timestamp,
+    AgentId, CapabilityName, Effect, ErrorCode, Failure, FallbackStep, FencingToken, IdempotencyKey, PhaseName,
+    Protocol, Span, TaskId, Timestamp,
 };
 
 use crate::coverage::Covered;
@@ -188,8 +188,15 @@ impl World {
         let (Phase::Completed { result: stored }, Some(last)) = (&task.state.phase, task.state.attempts.last()) else {
             return true;
         };
-        // A fixed answer of a fallback stands there where the last attempt failed.
-        last.failure.is_some() || stored == &result(self.agent_at[&last.agent_id], last.token)
+        // A fixed answer of its chain stands there where the last attempt failed, or came back unbegun and nobody was there.
+        let step = task.state.fallbacks_taken.checked_sub(1);
+        let step = step.and_then(|at| task.state.plan.as_ref()?.fallback.get(at));
+        let is_fixed = step.is_some_and(|step| match step {
+            FallbackStep::Static(result) => result == stored,
+            FallbackStep::Instruction(text) => stored.get().contains(text),
+            FallbackStep::Capability(_) | FallbackStep::Agent(_) | FallbackStep::Human(_) => false,
+        });
+        is_fixed || stored == &result(self.agent_at[&last.agent_id], last.token)
     }
 
     /// Nothing is sent through an open breaker, and a half-open one lets one through at a time.

@@ -364,12 +364,12 @@ impl World {
         }
         match self.route(gateway, &task) {
             Ok((event, then)) => self.apply(gateway, id, event, then, 0),
-            Err(Unroutable::NotNow { until, decision, .. }) => {
+            Err(Unroutable::NotNow { until, wanted, decision, .. }) => {
                 if decision.rejected.contains_key(Reason::RetryBudget.as_str()) {
                     self.cover(Covered::RetryHeldBack);
                 }
                 let until = until.max(now + Span::from_ms(100));
-                self.apply(gateway, id, Event::Defer { until, decision }, Then::Routed(None), 0);
+                self.apply(gateway, id, Event::Defer { until, wanted: Some(*wanted), decision }, Then::Routed(None), 0);
             }
             Err(Unroutable::Never { failure, decision }) => {
                 self.apply(gateway, id, Event::GiveUp { failure, decision }, Then::Routed(None), 0);

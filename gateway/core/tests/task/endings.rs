@@ -27,8 +27,13 @@ fn what_waits_past_its_deadline_expires_and_says_why_it_waited() {
 fn an_attempt_that_runs_into_the_deadline_expires_with_it() {
     check(
         "0s task deadline=3s
-         0s assign a chain=static:1 => routed a#1 until 3s; deliver
-         3s due                     => expired expired; stop a#1; #1 ended badly",
+         0s assign a chain=cap:spare => routed a#1 until 3s; deliver
+         3s due                      => expired expired; stop a#1; #1 ended badly",
+    );
+    check(
+        "0s task deadline=3s
+         0s assign a chain=cap:spare,static:1 => routed a#1 until 3s; deliver
+         3s due                               => completed 1; stop a#1; #1 ended badly",
     );
 }
 

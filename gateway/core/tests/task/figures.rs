@@ -197,6 +197,7 @@ fn ended(agent: usize, capability: usize, at: Timestamp) -> (Task, Effects) {
         capability: format!("c{capability}").parse().unwrap(),
         token: FencingToken(1),
         ending: Ending::Succeeded,
+        is_timeout: false,
         retry_after: None,
         took: Span::from_ms(7),
     };

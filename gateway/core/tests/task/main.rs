@@ -11,3 +11,4 @@ mod player;
 #[path = "../script/mod.rs"]
 mod script;
 mod unknown;
+mod waiting;

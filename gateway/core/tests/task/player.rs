@@ -18,7 +18,7 @@ use fastrand::Rng;
 use reach_core::evaluation::Evaluation;
 use reach_core::task::ending::Ending;
 use reach_core::task::event::{Trace, Word};
-use reach_core::task::{Assignment, Birth, Effects, Event, Offered, Phase, Plan, Refusal, Task, step};
+use reach_core::task::{Assignment, Birth, Effects, Event, Offered, Phase, Plan, Refusal, Task, Wanted, step};
 use reach_schemas::{
     AgentId, Decision, Effect, ErrorCode, Failure, FallbackStep, FencingToken, Mode, Protocol, RawJson, Span, Stage,
     Submit, TakeEnding, TaskId, Tier, Timestamp,
@@ -179,7 +179,14 @@ impl Player {
                 let to = to.map(|name| Offered { agent_id: agent(name), capability: capability.clone() }).collect();
                 Event::Offer { to, plan: plan(line), decision: decision() }
             }
-            "defer" => Event::Defer { until: BEGIN + line.word(0).parse().unwrap(), decision: decision() },
+            "defer" => {
+                let wanted = (line.has("out") || line.has("busy")).then(|| Wanted {
+                    capability,
+                    plan: plan(line),
+                    is_out: line.has("out"),
+                });
+                Event::Defer { until: BEGIN + line.word(0).parse().unwrap(), wanted, decision: decision() }
+            }
             "give-up" => {
                 Event::GiveUp { failure: Failure::new(ErrorCode::NoCandidate, "nobody fits"), decision: decision() }
             }

@@ -27,15 +27,23 @@ fn it_is_not_sent_elsewhere_even_where_others_are_to_be_tried() {
 }
 
 #[test]
-fn what_did_not_begin_or_failed_by_the_agents_own_word_is_sent_again() {
+fn a_write_that_did_not_begin_is_sent_again_and_one_that_failed_after_it_had_is_not() {
     check(
         "0s task
-         0s assign a write     => routed a#1 until 10s; deliver
-         0s fail 1 not-started => again at once; #1 ended badly
-         0s assign b write     => routed b#2 until 10s; deliver
-         1s fail 2 retryable   => again within 400ms; #2 ended badly
-         2s assign c write     => routed c#3 until 12s; deliver
-         3s complete 3 ok      => completed \"ok\"; #3 ended well",
+         0s assign a write       => routed a#1 until 10s; deliver
+         0s fail 1 not-started   => again at once; #1 ended badly
+         0s assign b write       => routed b#2 until 10s; deliver
+         1s fail 2 retryable     => dead agent_failed; #2 ended badly",
+    );
+    check(
+        "0s task
+         0s assign a write chain=say:ask => routed a#1 until 10s; deliver
+         1s fail 1 retryable     => completed {\"instruction\":\"ask\"}; #1 ended badly",
+    );
+    check(
+        "0s task
+         0s assign a idem        => routed a#1 until 10s; deliver
+         1s fail 1 retryable     => again within 200ms; #1 ended badly",
     );
 }
 
