@@ -217,3 +217,26 @@ async fn a_result_that_is_nested_too_deep_is_refused() {
     let failed = task.wait_for(PATIENCE).await.unwrap_err();
     assert_eq!(failed.code(), Some(ErrorCode::InvalidResult), "{failed}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_pulled_by_somebody_who_is_gone_goes_to_the_next_who_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let victim = Victim::start(folder.path(), "").await;
+    let client = victim.client().await;
+    let offer = json!([{ "name": "book", "effect": "write" }]);
+    register(&client, json!({ "agent_id": "puller@tools", "capabilities": offer })).await;
+    let claim = json!({ "agent_id": "puller@tools", "wait": "20s", "lease": "5m" });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "task/claim", "params": claim }).to_string();
+    let rpc = format!("{}/rpc", victim.url());
+    let asking = reqwest::Client::new().post(&rpc).header("content-type", "application/json").body(call).send();
+    // Nothing is there to be had; whoever asks gives up, and the connection is closed with that.
+    assert!(tokio::time::timeout(Duration::from_millis(300), asking).await.is_err());
+    let task = client.task("book").mode(Mode::Queue).submit().await.unwrap();
+    let claimed: Claimed =
+        client.call("task/claim", &json!({ "agent_id": "puller@tools", "wait": "5s" })).await.unwrap();
+    let delivery = claimed.tasks.first().expect("the write is there for whoever asks next");
+    assert_eq!((delivery.task_id, delivery.attempt), (task.id(), 1), "nobody had it before");
+    let done = json!({ "task_id": task.id(), "token": delivery.token, "result": "booked" });
+    let _: Noted = client.call("task/complete", &done).await.unwrap();
+    assert_eq!(task.wait_for(PATIENCE).await.unwrap().raw().get(), "\"booked\"");
+}

@@ -7,6 +7,7 @@ use reach_core::bulkhead::Seat;
 use reach_core::task::{Event, Refusal, Task};
 use reach_schemas::call::{CLAIM_MAX, Claim, Claimed, LEASE_MAX, LEASE_MIN};
 use reach_schemas::{AgentId, Delivery, ErrorCode, Failure, Span, TaskId};
+use tokio_util::sync::CancellationToken;
 
 use super::agents::agent_not_found;
 use super::bounds;
@@ -16,12 +17,30 @@ use crate::gateway::{Gateway, NotApplied};
 const LEASE: Span = Span::from_secs(30);
 
 impl Gateway {
-    /// Gives an agent work that it may claim, best first.
+    /// Gives an agent work that it may claim, best first. Once `gone` is cancelled nobody hears the answer: then it waits no
+    /// longer, and what it was given meanwhile goes back, not begun.
     ///
     /// # Errors
     /// It asks for too much, the agent is not registered, the caller is not it, or the one task that it asks for is
     /// claimed by another.
-    pub async fn claim(&self, grant: Grant, request: Claim) -> Result<Claimed, Failure> {
+    pub async fn claim(&self, grant: Grant, request: Claim, gone: &CancellationToken) -> Result<Claimed, Failure> {
+        let claimed = self.claim_while_there(grant, request, gone).await?;
+        if gone.is_cancelled() {
+            for delivery in &claimed.tasks {
+                let released = self.apply(delivery.task_id, Event::Release { token: delivery.token }).await;
+                tracing::debug!(task = %delivery.task_id, is_back = released.is_ok(), "whoever pulled it is gone");
+            }
+            return Ok(Claimed { tasks: Vec::new() });
+        }
+        Ok(claimed)
+    }
+
+    async fn claim_while_there(
+        &self,
+        grant: Grant,
+        request: Claim,
+        gone: &CancellationToken,
+    ) -> Result<Claimed, Failure> {
         let agent = &request.agent_id;
         grant.acts_as(agent).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))?;
         let lease = bounds::span("lease", request.lease.unwrap_or(LEASE), LEASE_MIN, LEASE_MAX)?;
@@ -43,6 +62,7 @@ impl Gateway {
                 || tokio::select! {
                     rung = tokio::time::timeout_at(until, rung) => rung.is_err(),
                     () = self.stopping.cancelled() => true,
+                    () = gone.cancelled() => true,
                 };
             if is_over {
                 return Ok(Claimed { tasks });

@@ -7,6 +7,7 @@ use reach_core::access::{Caller, Grant, authorize};
 use reach_schemas::call::{CapabilityFind, Submit, Subscribe, TaskRef};
 use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::near::no_method;
 use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
@@ -22,6 +23,8 @@ pub struct Context {
     pub connection: Option<Connection>,
     /// The trace that the call belongs to, by its transport: for a task that is handed in without one.
     pub traceparent: Option<Traceparent>,
+    /// Cancelled once the caller is known to be gone: what it would be given then is given to nobody.
+    pub gone: CancellationToken,
 }
 
 /// A connection over which the gateway can speak first.
@@ -99,7 +102,7 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
         Method::TaskList => answer(gateway.list(grant(None)?, decode_params(call.params)?).await),
         Method::TaskCancel => answer(gateway.cancel(grant(None)?, decode_params(call.params)?).await),
         Method::TaskExplain => answer(gateway.explain(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskClaim => answer(gateway.claim(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskClaim => answer(gateway.claim(grant(None)?, decode_params(call.params)?, &context.gone).await),
         Method::TaskAccept => answer(gateway.accept(grant(None)?, decode_params(call.params)?).await),
         Method::TaskProgress => answer(gateway.progress(grant(None)?, decode_params(call.params)?).await),
         Method::TaskComplete => answer(gateway.complete(grant(None)?, decode_params(call.params)?).await),

@@ -9,6 +9,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use reach_schemas::{ErrorCode, Failure};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::drain::Drain;
@@ -28,7 +29,12 @@ pub(super) struct App {
 impl App {
     /// The context of calls over which the gateway cannot speak first.
     pub(super) fn context(&self) -> Context {
-        Context { gateway: Arc::clone(&self.gateway), connection: None, traceparent: None }
+        Context {
+            gateway: Arc::clone(&self.gateway),
+            connection: None,
+            traceparent: None,
+            gone: CancellationToken::new(),
+        }
     }
 }
 

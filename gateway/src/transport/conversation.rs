@@ -57,7 +57,12 @@ impl Conversation {
         let (answers, receiver) = mpsc::channel(ANSWERS_MAX);
         let gone = CancellationToken::new();
         let conversation = Self {
-            context: Context { gateway: Arc::clone(gateway), connection: Some(connection), traceparent: None },
+            context: Context {
+                gateway: Arc::clone(gateway),
+                connection: Some(connection),
+                traceparent: None,
+                gone: gone.clone(),
+            },
             handle: Arc::new(handle),
             drain: drain.clone(),
             seats: Arc::new(Semaphore::new(SEATS as usize)),

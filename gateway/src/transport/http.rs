@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
+use tokio_util::sync::CancellationToken;
 
 use super::app::{App, problem};
 use super::body::{self, BodyError};
@@ -28,8 +29,10 @@ pub(super) async fn post(app: Arc<App>, request: Request) -> Response {
         Ok(frame) => frame,
         Err(error) => return unread(error),
     };
+    let gone = CancellationToken::new();
+    let _gone_when_dropped = gone.clone().drop_guard();
     let answer = finishing(async move {
-        let context = Context { traceparent, ..app.context() };
+        let context = Context { traceparent, gone, ..app.context() };
         rpc::answer(&frame, &Limits::default(), |call| run(&context, &app.drain.overdue, call)).await
     });
     match answer.await {
