@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reach_core::breaker::Change;
 use reach_core::bulkhead::Seat;
+use reach_core::schema;
 use reach_core::task::{Effects, Event, Task, event::Trace};
 use reach_schemas::call::{TaskRef, Working};
 use reach_schemas::method::push;
@@ -16,6 +17,10 @@ use reach_schemas::{
 use crate::adapter::{Adapter, Delivered};
 use crate::bus::Note;
 use crate::gateway::{Gateway, NotApplied};
+
+/// How much of a result that is refused is kept with the failure, in bytes, and how deeply nested.
+const QUOTED_MAX: usize = 4096;
+const QUOTED_DEPTH_MAX: usize = 64;
 
 /// How often the end of an attempt is offered to a store that cannot take it just now, and how long each wait is.
 const STORE_RETRY: Duration = Duration::from_millis(500);
@@ -141,10 +146,10 @@ impl Gateway {
         if violations.is_empty() {
             return Ok(Event::Complete { token, result, token_count });
         }
-        let message = format!("the result does not fit the capability's output schema: {}", violations.join("; "));
+        let message = format!("the result cannot be taken: {}", violations.join("; "));
         let is_repeatable = task.state.plan.as_ref().is_some_and(|plan| plan.effect.is_repeatable());
         let trace = if is_repeatable { Trace::FailedRetryable } else { Trace::FailedForGood };
-        let failure = Failure { data: Some(result), ..Failure::new(ErrorCode::InvalidResult, message) };
+        let failure = Failure { data: Some(quoted(&result)), ..Failure::new(ErrorCode::InvalidResult, message) };
         Err(Misfit { token, failure, trace })
     }
 
@@ -200,4 +205,14 @@ impl Misfit {
     pub(crate) fn into_event(self) -> Event {
         Event::Fail { token: self.token, failure: self.failure, trace: self.trace }
     }
+}
+
+/// A refused result as it is kept: whole if it is small, else the beginning of its text.
+fn quoted(result: &RawJson) -> RawJson {
+    let text = result.get();
+    if text.len() <= QUOTED_MAX && schema::depth(text) <= QUOTED_DEPTH_MAX {
+        return result.clone();
+    }
+    let beginning = &text[..text.floor_char_boundary(QUOTED_MAX)];
+    RawJson::of(beginning).expect("a text can be written as JSON")
 }

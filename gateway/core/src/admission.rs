@@ -35,10 +35,11 @@ pub struct WaitingLimits {
     pub namespace: u32,
 }
 
-/// What waits in `fast` has seconds to live; the other tiers may pile up half an hour of work of a busy fleet.
+/// What waits in `fast` has seconds to live; the other tiers may pile up half an hour of work of a busy fleet, of which no
+/// namespace has more than a quarter.
 impl Default for WaitingLimits {
     fn default() -> Self {
-        Self { fast: 1_000, normal: 10_000, long: 10_000, namespace: 10_000 }
+        Self { fast: 1_000, normal: 10_000, long: 10_000, namespace: 2_500 }
     }
 }
 
@@ -143,6 +144,8 @@ struct Line {
     in_work: u32,
     /// Since when there has always been something, in work or waiting.
     busy_since: Timestamp,
+    /// How many were done, and within what time, when there was last something: the best guess until it is known anew.
+    before: Option<(u32, Span)>,
 }
 
 impl Line {
@@ -169,17 +172,30 @@ impl Line {
         };
         match (at_pace(SLOTS as u64), at_pace(SLOTS_NOW)) {
             (Some(steady), Some(now)) => Some(steady.min(now)),
-            (steady, now) => steady.or(now),
+            (steady, now) => steady.or(now).or_else(|| {
+                let (done, within) = self.before?;
+                Some(Span::from_ms(u64::from(count) * within.as_ms() / u64::from(done)))
+            }),
         }
+    }
+
+    /// The pace of the time in which there was always something, at its end. None: too little was done to tell.
+    fn last_pace(&self) -> Option<(u32, Span)> {
+        let newest = self.done.iter().map(|(at, _)| *at).max()?;
+        let done = self.done.iter().filter(|(at, _)| at + SLOTS as u64 > newest).map(|(_, count)| count).sum();
+        let within = ((newest + 1) * 1000).saturating_sub(self.busy_since.as_ms()).clamp(100, SLOTS as u64 * 1000);
+        (done >= DONE_MIN).then(|| (done, Span::from_ms(within)))
+    }
+
+    /// When the next of the line is likely to have its turn. At a pace that is too slow to be measured: as it looks.
+    fn next_turn(&self, now: Timestamp) -> Span {
+        let slow = || Span::from_ms(SLOTS as u64 * 1000 / u64::from(self.done_in(SLOTS as u64, now).max(1)));
+        self.wait_for(1, now).unwrap_or_else(slow).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)
     }
 }
 
 const fn second(now: Timestamp) -> u64 {
     now.as_ms() / 1000
-}
-
-fn bounded(wait: Option<Span>) -> Span {
-    wait.unwrap_or(RETRY_AFTER_MIN).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)
 }
 
 impl Waiting {
@@ -196,7 +212,7 @@ impl Waiting {
         now: Timestamp,
     ) -> Result<(), Crowded> {
         let line = self.lines.get(&class.capability).copied().unwrap_or_default();
-        let until_one_begins = || bounded(line.wait_for(1, now));
+        let until_one_begins = || line.next_turn(now);
         let of_tier = self.of_tier(class.tier);
         if of_tier >= limits.of(class.tier) {
             let retry_after = until_one_begins();
@@ -212,7 +228,7 @@ impl Waiting {
         let wait = line.wait_for(ahead + 1, now).map(|wait| wait + Span::from_ms(wait.as_ms() / MARGIN));
         match wait.zip(deadline_at) {
             Some((wait, deadline_at)) if now + wait > deadline_at => {
-                let retry_after = bounded(Some((now + wait).since(deadline_at)));
+                let retry_after = (now + wait).since(deadline_at).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX);
                 let (capability, done) = (class.capability.clone(), line.done_in(SLOTS as u64, now));
                 Err(Crowded::TooLate { capability, ahead, done, wait, retry_after })
             }
@@ -249,6 +265,7 @@ impl Waiting {
         let line = self.line(capability);
         // Nothing is in work, and nothing waits or has been done of late: what was before says nothing of now.
         if line.in_work == 0 && (line.is_idle() || line.done_in(SLOTS as u64, now) == 0) {
+            line.before = line.last_pace().or(line.before);
             (line.busy_since, line.done) = (now, [(0, 0); SLOTS]);
         }
         line.in_work += 1;

@@ -16,6 +16,11 @@ pub const SCHEMA_MAX: usize = 64 * 1024;
 pub const DEPTH_MAX: usize = 64;
 /// How many violations are told.
 pub const VIOLATIONS_MAX: usize = 5;
+/// How long what is told of one violation may be, in bytes.
+const VIOLATION_MAX: usize = 512;
+/// How much of a value is repeated when it is told of: texts up to so many bytes, and so many items.
+const QUOTED_MAX: usize = 100;
+const QUOTED_ITEMS_MAX: usize = 4;
 /// How many rules one value may be held against, with all references followed.
 pub const RULES_MAX: u64 = 10_000;
 /// How much checking one value may cost: its bytes times the schema's rules. Some seconds at the very worst.
@@ -96,9 +101,26 @@ impl Schema {
     pub fn violations(&self, value: &Value) -> Vec<String> {
         let tell = |error: jsonschema::ValidationError<'_>| {
             let at = error.instance_path().to_string();
-            if at.is_empty() { error.to_string() } else { format!("at {at}: {error}") }
+            // A large value is not repeated in what is said of it.
+            let why = if is_short(error.instance()) { error.to_string() } else { error.masked().to_string() };
+            let told = if at.is_empty() { why } else { format!("at {at}: {why}") };
+            let end = told.floor_char_boundary(VIOLATION_MAX);
+            if end < told.len() { format!("{}...", &told[..end]) } else { told }
         };
         self.validator.iter_errors(value).take(VIOLATIONS_MAX).map(tell).collect()
+    }
+}
+
+/// Whether a value is so short that it may be quoted whole.
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => text.len() <= QUOTED_MAX,
+        Value::Array(items) => items.len() <= QUOTED_ITEMS_MAX && items.iter().all(is_short),
+        Value::Object(members) => {
+            members.len() <= QUOTED_ITEMS_MAX
+                && members.iter().all(|(name, value)| name.len() <= QUOTED_MAX && is_short(value))
+        }
     }
 }
 
@@ -150,6 +172,18 @@ mod tests {
         assert!(schema.fits(&serde_json::json!({"n": 1})));
         let told = schema.violations(&serde_json::json!({"n": "x"}));
         assert_eq!(told, [r#"at /n: "x" is not of type "integer""#]);
+    }
+
+    #[test]
+    fn a_large_value_is_not_repeated_in_what_is_said_of_it() {
+        let schema = compile(r#"{"type":"object","additionalProperties":{"type":"integer"}}"#).unwrap();
+        let long = "x".repeat(1 << 20);
+        for value in
+            [serde_json::json!({"n": long}), serde_json::json!([[long]]), serde_json::json!({(long.as_str()): 1.5})]
+        {
+            let told = schema.violations(&value);
+            assert!(!told.is_empty() && told.iter().all(|said| said.len() < 1000), "{told:.2000?}");
+        }
     }
 
     #[test]

@@ -69,6 +69,14 @@ impl Gateway {
         connection: Option<SessionId>,
     ) -> Result<Registered, Failure> {
         grant.acts_as(&card.agent_id).map_err(forbidden)?;
+        if self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&card.agent_id) {
+            let message = format!(
+                "{} is an agent of the gateway's own configuration file, and nobody takes its place; register under \
+                 another name, or change the file",
+                card.agent_id
+            );
+            return Err(Failure::new(ErrorCode::Forbidden, message));
+        }
         let is_command = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
         if (is_command || card.probe.command.is_some()) && !self.settings.allow_process {
             let what = if is_command { "endpoints: `process`" } else { "probe.command:" };

@@ -29,8 +29,8 @@ impl Gateway {
             limit,
             ..Query::default()
         };
-        let tasks = self.store.list(query).await?;
-        Ok(Tasks { tasks: tasks.iter().map(Task::view).collect() })
+        let (tasks, more) = self.list_within(query).await?;
+        Ok(Tasks { tasks: tasks.iter().map(Task::view).collect(), more })
     }
 
     /// One dead letter with its history.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reach_core::access::Grant;
+use reach_core::access::{Caller, Grant, may_reach};
 use reach_core::fleet::Fleet;
 use reach_core::task::event::Word;
 use reach_core::task::{Event, Refusal, Task};
@@ -35,7 +35,14 @@ fn first_asked<T>(
     let capability = task.state.fallback_from.as_ref()?;
     let tried = task.state.attempts.iter().filter(|attempt| attempt.capability == *capability);
     let tried = tried.filter_map(|attempt| fleet.node(&attempt.agent_id));
-    tried.chain(fleet.nodes()).find_map(|node| node.offer(capability).map(|offer| look(node, offer)))
+    // What another namespace calls by the same name is another thing.
+    let caller = task.birth.submit.from_agent.as_ref().map_or(Caller::Operator, |agent| fleet.caller(agent));
+    let namespace = task.state.target.namespace.as_ref();
+    let others = fleet.nodes().filter(|node| {
+        let id = &node.card.agent_id;
+        namespace.is_none_or(|own| id.namespace() == *own) && may_reach(&caller, id, &node.card.access)
+    });
+    tried.chain(others).find_map(|node| node.offer(capability).map(|offer| look(node, offer)))
 }
 
 impl Gateway {
@@ -54,7 +61,7 @@ impl Gateway {
                 break;
             }
         }
-        Ok(Tasks { tasks })
+        Ok(Tasks { tasks, more: false })
     }
 
     /// The task, if it is before people, in this queue.

@@ -17,6 +17,11 @@ use crate::store::Query;
 
 /// How many entries a list has if its caller does not say.
 const LIST: u32 = 50;
+/// How much the tasks of one list may carry, in bytes, before it is cut.
+const LIST_BYTES_MAX: usize = 16 << 20;
+/// How many tasks are read at a time where they are large, and where they are small.
+const LIST_STEP_MIN: u32 = 8;
+const LIST_STEP_MAX: u32 = 256;
 
 impl Gateway {
     /// A task that the caller may see, finished or durable. Another's is not found.
@@ -61,10 +66,36 @@ impl Gateway {
             limit: bounds::limit(request.limit, LIST)?,
             ..Query::default()
         };
-        let tasks = self.stores.list(query).await?;
+        let (tasks, more) = self.list_within(query).await?;
         let promised = join_all(tasks.into_iter().map(|task| self.promised(Arc::new(task)))).await;
         // What cannot be made durable just now is not named.
-        Ok(Tasks { tasks: promised.into_iter().flatten().map(|task| task.view()).collect() })
+        Ok(Tasks { tasks: promised.into_iter().flatten().map(|task| task.view()).collect(), more })
+    }
+
+    /// Tasks, newest first, until their results are more than one list holds; and whether there may be more of them. They
+    /// are read a few at a time, so that large ones are not all in memory first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) async fn list_within(&self, query: Query) -> Result<(Vec<Task>, bool), Failure> {
+        let (mut listed, mut bytes, mut at_once) = (Vec::<Task>::new(), 0, LIST_STEP_MIN);
+        loop {
+            let left = query.limit - u32::try_from(listed.len()).unwrap_or(query.limit);
+            let before = listed.last().map(Task::id).or(query.before);
+            let part = self.stores.list(Query { before, limit: left.min(at_once), ..query.clone() }).await?;
+            let is_last = part.len() < left.min(at_once) as usize;
+            let of_part: usize = part.iter().map(Task::carried).sum();
+            bytes += of_part;
+            listed.extend(part);
+            if is_last || listed.len() >= query.limit as usize {
+                return Ok((listed, false));
+            }
+            if bytes >= LIST_BYTES_MAX {
+                return Ok((listed, true));
+            }
+            // Small ones, which most are, are read many at once.
+            at_once = if of_part < LIST_BYTES_MAX / 64 { LIST_STEP_MAX } else { LIST_STEP_MIN };
+        }
     }
 
     /// Calls a task off. One that is cancelled already is answered as it is.

@@ -117,6 +117,10 @@ answers! {
     Tasks {
         /// Newest first.
         tasks: Vec<TaskView>,
+        /// True if there may be more that were asked for: the results of these were as much as one list holds. Ask again
+        /// with `before` the last of them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        more: bool,
     }
     /// The answer to `task/claim`.
     Claimed {

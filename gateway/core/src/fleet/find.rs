@@ -27,26 +27,27 @@ impl Fleet {
         let is_visible = |node: &Node| is_visible(caller, namespace, node);
         let Some(words) = words else {
             let nodes = self.nodes().filter(|node| is_visible(node));
-            let all = nodes.flat_map(|node| node.offers.iter().map(move |offer| found(node, offer, None, now)));
+            let all = nodes.flat_map(|node| node.offers.iter().map(move |offer| found(caller, node, offer, None, now)));
             return all.take(limit).collect();
         };
         let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| is_visible(node));
         let matches = self.index.search(&Intent::from(words), keep, limit, &mut self.scratch.borrow_mut());
         let found = matches.into_iter().filter_map(|hit| {
             let (node, offer) = self.offer(hit.doc)?;
-            Some(found(node, offer, Some(hit.similarity), now))
+            Some(found(caller, node, offer, Some(hit.similarity), now))
         });
         found.collect()
     }
 }
 
-fn found(node: &Node, offer: &Offer, similarity: Option<f64>, now: Timestamp) -> Found {
-    Found {
-        agent_id: node.card.agent_id.clone(),
-        capability: node.capability(offer).clone(),
-        similarity,
-        available: is_available(node, offer, now),
+/// What stands in for a capability once every try has failed is its owner's affair: it may name what the caller may not
+/// reach.
+fn found(caller: &Caller, node: &Node, offer: &Offer, similarity: Option<f64>, now: Timestamp) -> Found {
+    let mut capability = node.capability(offer).clone();
+    if caller.agent_id().is_some_and(|id| *id != node.card.agent_id) {
+        capability.fallback.clear();
     }
+    Found { agent_id: node.card.agent_id.clone(), capability, similarity, available: is_available(node, offer, now) }
 }
 
 /// Whether it could take work now, parameters and seats aside.

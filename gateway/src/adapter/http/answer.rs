@@ -77,10 +77,10 @@ fn refused(status: StatusCode, headers: &HeaderMap, problem: &Problem, effect: E
         // Whoever is sent elsewhere with the same request was not served here (RFC 9110, 15.4.8 and 15.4.9).
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => Trace::NotStarted,
         // A redirect is the agent's slip and not the caller's: it says nothing against another try elsewhere.
-        status if !status.is_server_error() && !status.is_redirection() => Trace::FailedForGood,
+        status if status.is_client_error() => Trace::FailedForGood,
         _ if problem.is_not_started => Trace::NotStarted,
         _ if effect.is_repeatable() => Trace::FailedRetryable,
-        // Neither a 5xx nor an answer to be fetched elsewhere proves that nothing happened.
+        // Neither a 5xx, nor an answer to be fetched elsewhere, nor a status that there is not, proves that nothing happened.
         _ => Trace::Unknown,
     };
     Delivered::Failed { failure, trace }
