@@ -48,8 +48,9 @@ impl Gateway {
         }
         if let Some(ended) = &effects.ended {
             self.open.ended(&ended.capability, ended.ending.is_answered(), now);
-            self.open.unpark_for(&ended.agent_id, 1, now);
-            self.open.ring(&ended.agent_id);
+            if effects.stop.is_none() {
+                self.seat_came_free(&ended.agent_id);
+            }
         }
         if effects.changed {
             self.waiters.wake(task);
@@ -66,19 +67,30 @@ impl Gateway {
         }
     }
 
-    /// Gives up a delivery that is under way here, and tells the agent to stop.
+    /// Has those that wait for a seat at an agent look again.
+    fn seat_came_free(&self, agent: &AgentId) {
+        self.open.unpark_for(agent, 1, self.now());
+        self.open.ring(agent);
+    }
+
+    /// Gives up a delivery that is under way here, and tells the agent to stop. Whoever waits for its seat looks again once
+    /// the agent has heard of it, or work would come to one that is still busy.
     fn stop(&self, task_id: TaskId, token: FencingToken, agent: &AgentId) {
         let running = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&(task_id, token));
         if let Some(running) = running {
             running.abort();
         }
-        let Some((endpoint, adapter)) = self.way_to(agent, None) else { return };
-        if endpoint.protocol == Protocol::Queue {
+        let way = self.way_to(agent, None).filter(|(endpoint, _)| endpoint.protocol != Protocol::Queue);
+        let (Some((endpoint, adapter)), Some(gateway)) = (way, self.me.upgrade()) else {
             self.sessions.notify(agent, push::CANCEL, &Working { task_id, token });
+            self.seat_came_free(agent);
             return;
-        }
+        };
         let agent = agent.clone();
-        tokio::spawn(async move { adapter.cancel(&endpoint, &agent, task_id, token).await });
+        tokio::spawn(async move {
+            adapter.cancel(&endpoint, &agent, task_id, token).await;
+            gateway.seat_came_free(&agent);
+        });
     }
 
     /// The endpoint of an agent and the adapter for it: of a protocol, or of the one it is reached by now.

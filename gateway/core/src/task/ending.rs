@@ -3,11 +3,10 @@
 use fastrand::Rng;
 use reach_schemas::{CapabilityName, ErrorCode, Failure, FallbackStep, Protocol, RawJson, Span};
 
-use super::State;
 use super::event::Trace;
-use super::human;
 use super::phase::Phase;
 use super::step::{EndedAttempt, Next, Refusal};
+use super::{State, human, preempt};
 use crate::retry::doubled;
 
 /// How an attempt ended, as breakers and history see it.
@@ -86,11 +85,12 @@ pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &
     onward(next, failure, trace, rng);
 }
 
-/// An attempt was stopped for the sake of another task: it counts as no try.
+/// An attempt was stopped for the sake of another task: it counts as no try, and its task does not take the seat back at
+/// once.
 pub(super) fn stopped(next: &mut Next<'_>, failure: Failure, rng: &mut Rng) {
     next.stop();
     end_attempt(next, Ending::Neutral, Some(failure));
-    let after = pause(next, rng);
+    let after = pause(next, rng).max(preempt::STANDS_BACK);
     give_back(next, after);
 }
 

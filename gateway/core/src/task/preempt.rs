@@ -2,13 +2,15 @@
 //! that is clearly less urgent. What is stopped goes back to wait and has lost no try.
 
 use fastrand::Rng;
-use reach_schemas::{ErrorCode, Failure, FencingToken, TaskId};
+use reach_schemas::{ErrorCode, Failure, FencingToken, Span, TaskId};
 
 use super::step::{Next, Refusal};
 use super::{Task, ending};
 
 /// How much higher a priority must be for work in hand to make way for it: work that has begun is worth something.
 pub const GAP: u8 = 3;
+/// For so long what was stopped stands back, so that what it made way for has the seat before it does.
+pub(super) const STANDS_BACK: Span = Span::from_secs(1);
 /// So often one task makes way, at most, until it gets its turn.
 const STOPS_MAX: usize = 3;
 

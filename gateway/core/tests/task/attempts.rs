@@ -283,7 +283,7 @@ fn only_work_that_can_be_stopped_and_repeated_makes_way_for_what_is_clearly_more
         "0s task
          0s assign a stoppable  => routed a#1 until 10s; deliver
          1s preempt 1 7         => no: it is routed
-         1s preempt 1 8         => again at once; stop a#1; #1 ended neutral
+         1s preempt 1 8         => again in 1s; stop a#1; #1 ended neutral
          1s tried               => a
          2s complete 1 late     => no: it is submitted
          2s preempt 1 9         => no: it is submitted",
@@ -302,11 +302,11 @@ fn a_task_makes_way_three_times_and_then_keeps_its_seat_and_has_lost_no_try() {
     check(
         "0s task tries=1
          0s assign a stoppable  => routed a#1 until 10s; deliver
-         1s preempt 1 9         => again at once; stop a#1; #1 ended neutral
+         1s preempt 1 9         => again in 1s; stop a#1; #1 ended neutral
          1s assign a stoppable  => routed a#2 until 11s; deliver
-         2s preempt 2 9         => again within 200ms; stop a#2; #2 ended neutral
+         2s preempt 2 9         => again in 1s; stop a#2; #2 ended neutral
          3s assign a stoppable  => routed a#3 until 13s; deliver
-         4s preempt 3 9         => again within 400ms; stop a#3; #3 ended neutral
+         4s preempt 3 9         => again in 1s; stop a#3; #3 ended neutral
          5s assign a stoppable  => routed a#4 until 15s; deliver
          6s preempt 4 9         => no: it is routed
          6s complete 4 ok       => completed \"ok\"; #4 ended well",
