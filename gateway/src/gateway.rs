@@ -317,7 +317,7 @@ impl Gateway {
         let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
         let was_final = task.state.phase.name().is_final();
         let key_expires_at = next.state.finished_at.map(|at| at + self.settings.keys_kept_for);
-        let outbox = self.announce(&next);
+        let outbox = self.announce(task, &next);
         let is_told = !outbox.is_empty();
         let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now, outbox).await;
         match committed.map_err(NotApplied::Store)? {

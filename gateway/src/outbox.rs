@@ -1,7 +1,8 @@
-//! What is told to the world of the end of tasks: made here for the commit that ends one, and the bell that wakes the
-//! sender. Which receivers of agents are gone is known in memory, and read back from the messages that found it out.
+//! What is told to the world of tasks that end or wait for a person: made here for the commit in which they do, and the bell
+//! that wakes the sender; and how the telling goes, counted. Which receivers of agents are gone is known in memory, and read back from the messages that found it out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reach_core::task::Task;
@@ -10,7 +11,7 @@ use reach_schemas::{AgentCard, AgentId, Callback, ErrorCode, Failure, Timestamp,
 use tokio::sync::Notify;
 
 use crate::gateway::Gateway;
-use crate::store::{Message, OutboxRow};
+use crate::store::{Message, OutboxRow, Stage};
 use crate::webhook::address::host_of;
 
 /// What is known in memory of the outbox.
@@ -18,7 +19,58 @@ use crate::webhook::address::host_of;
 pub struct Outbox {
     /// Rings when there is something to be sent that was not there before.
     pub bell: Notify,
+    /// How the sending went since the start.
+    pub told: Told,
     gone: Mutex<Gone>,
+}
+
+/// How the sending went since the start.
+#[derive(Debug, Default)]
+pub struct Told {
+    delivered: AtomicU64,
+    given_up: AtomicU64,
+    gone: AtomicU64,
+    tries_failed: AtomicU64,
+}
+
+/// The same, to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ToldCounts {
+    /// Messages that their receivers took.
+    pub delivered: u64,
+    /// Messages of which every try failed.
+    pub given_up: u64,
+    /// Messages whose receivers said that they are gone for good, or had said so before.
+    pub gone: u64,
+    /// Tries that failed, whether others came after them or not.
+    pub tries_failed: u64,
+}
+
+impl Told {
+    /// Counts how a message stands after a try, or after its receiver was found to be gone.
+    pub(crate) fn note(&self, stage: Stage) {
+        let counts: &[&AtomicU64] = match stage {
+            Stage::Waiting { .. } => &[&self.tries_failed],
+            Stage::Delivered { .. } => &[&self.delivered],
+            Stage::Failed { .. } => &[&self.tries_failed, &self.given_up],
+            Stage::Gone { .. } => &[&self.gone],
+        };
+        for count in counts {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counts(&self) -> ToldCounts {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ToldCounts {
+            delivered: read(&self.delivered),
+            given_up: read(&self.given_up),
+            gone: read(&self.gone),
+            tries_failed: read(&self.tries_failed),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,17 +117,19 @@ impl Outbox {
 }
 
 impl Gateway {
-    /// What is to be told of a task as it is about to be stored: nothing unless it has ended. For the very commit in
-    /// which it ends, and no other.
-    pub(crate) fn announce(&self, task: &Task) -> Vec<OutboxRow> {
-        if !task.state.phase.name().is_final() {
-            return Vec::new();
-        }
-        let announced = {
+    /// What is to be told of a task as it is about to be stored: nothing unless this very step ended it, or put it before
+    /// people. For the commit of that step, and no other.
+    pub(crate) fn announce(&self, before: &Task, task: &Task) -> Vec<OutboxRow> {
+        let announced = if task.state.phase.name().is_final() {
             let fleet = self.fleet();
             task.announcements(|agent| {
                 fleet.node(agent).map(|node| node.card.on_failure_callbacks.clone()).unwrap_or_default()
             })
+        } else if task.comes_before_people(before) {
+            let queue = task.state.human.as_ref().map(|human| &human.queue);
+            task.calls_to_people(&queue.map(|queue| self.settings.webhooks.people.of(queue)).unwrap_or_default())
+        } else {
+            return Vec::new();
         };
         announced.into_iter().filter_map(|announcement| self.message(task, announcement)).map(OutboxRow::new).collect()
     }

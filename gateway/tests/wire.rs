@@ -14,6 +14,8 @@ mod metrics;
 mod openapi;
 #[path = "wire/rest.rs"]
 mod rest;
+#[path = "wire/rest_people.rs"]
+mod rest_people;
 #[path = "wire/rest_refusals.rs"]
 mod rest_refusals;
 #[path = "wire/stdio.rs"]

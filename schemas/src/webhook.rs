@@ -1,4 +1,4 @@
-//! Webhooks: where the end of a task is told, what is told, and how the telling goes. The form on the wire is that of
+//! Webhooks: where the end of a task is told, and that it waits for a person, what is told, and how the telling goes. The form on the wire is that of
 //! Standard Webhooks 1.0 (<https://www.standardwebhooks.com>): headers `webhook-id`, `webhook-timestamp` and
 //! `webhook-signature`, and a body with `type`, `timestamp` and `data`.
 
@@ -40,10 +40,13 @@ pub enum EventType {
     /// It was given up on.
     #[serde(rename = "task.dead_lettered")]
     DeadLettered,
+    /// No agent could do it, and it waits for a person. This is no end: another message tells that.
+    #[serde(rename = "task.awaits_person")]
+    AwaitsPerson,
 }
 
 impl EventType {
-    /// What it means that a task is in a phase. None: it has not ended.
+    /// The end that a phase is. None: it is none.
     #[must_use]
     pub const fn of(phase: PhaseName) -> Option<Self> {
         match phase {
@@ -65,6 +68,7 @@ impl EventType {
             Self::Cancelled => "task.cancelled",
             Self::Expired => "task.expired",
             Self::DeadLettered => "task.dead_lettered",
+            Self::AwaitsPerson => "task.awaits_person",
         }
     }
 }
@@ -79,10 +83,10 @@ pub struct WebhookEvent {
     /// When it happened.
     pub timestamp: Timestamp,
     /// The agent that failed the task and whose card names the receiver; then `data` is of this agent's attempts only.
-    /// None: the task itself named the receiver.
+    /// None: the task itself named the receiver, or the gateway's configuration did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// The task as it ended.
+    /// The task as it was then.
     pub data: TaskView,
     /// What was left out of `data` because the body would have been too large; `task/get` has all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,10 +153,10 @@ pub struct WebhookView {
     pub url: String,
     /// Of which task.
     pub task_id: TaskId,
-    /// The agent whose card names the receiver. None: the task names it.
+    /// The agent whose card names the receiver. None: the task or the configuration does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// When the task ended.
+    /// When what it tells happened.
     pub created_at: Timestamp,
     /// How often it was tried since it was made, or last sent anew by the operator.
     pub tries: u32,

@@ -1,12 +1,13 @@
 //! `[webhooks]` of the configuration.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
 use reach_schemas::Span;
 use serde::Deserialize;
 
-use crate::webhook::{Guard, Secrets, Settings};
+use crate::webhook::{Guard, People, Secrets, Settings};
 
 /// How many waits between tries may be set.
 const RETRIES_MAX: usize = 50;
@@ -27,6 +28,8 @@ pub struct Section {
     pub timeout: Option<String>,
     /// How many may be on their way to one host at once.
     pub at_once_per_host: Option<u32>,
+    /// Who is told when a task comes before people, by queue; `*` is every queue.
+    pub people: BTreeMap<String, Vec<String>>,
 }
 
 /// Checks the section, and says where the secrets are from if it names no place: None.
@@ -62,6 +65,7 @@ pub(super) fn check(section: Section, mistakes: &mut Vec<String>) -> (Settings, 
         }
     };
     let guard = Guard::allowing(section.allow.iter().filter_map(network).collect());
+    let people = people(section.people, &guard, &mut wrong);
     let secrets = match secrets(section.secret_env, section.secret_file) {
         Ok(secrets) => secrets,
         Err((field, what)) => {
@@ -69,7 +73,30 @@ pub(super) fn check(section: Section, mistakes: &mut Vec<String>) -> (Settings, 
             None
         }
     };
-    (Settings { secrets: usual.secrets, guard, retries, timeout, at_once_per_host }, secrets)
+    (Settings { secrets: usual.secrets, guard, retries, timeout, at_once_per_host, people }, secrets)
+}
+
+/// Who looks after which queue.
+fn people(section: BTreeMap<String, Vec<String>>, guard: &Guard, wrong: &mut impl FnMut(&str, String)) -> People {
+    let mut people = People::default();
+    for (queue, urls) in section {
+        for url in &urls {
+            if let Err(refused) = guard.check(url) {
+                wrong("people", format!("the address {url:?} {refused}"));
+            }
+        }
+        if queue == "*" {
+            people.of_all = urls;
+            continue;
+        }
+        match queue.parse() {
+            Ok(queue) => {
+                people.of_queue.insert(queue, urls);
+            }
+            Err(error) => wrong("people", format!("{queue:?} is neither a queue nor \"*\": {error}")),
+        }
+    }
+    people
 }
 
 /// The secrets of the place that is named. None: no place is named.
@@ -112,6 +139,10 @@ mod tests {
         let usual = read("").unwrap().0;
         assert_eq!((usual.retries.len(), usual.timeout), (9, Span::from_secs(15)));
         assert_eq!(read("retries = []").unwrap().0.retries, []);
+        let people = "[people]\n\"*\" = [\"https://a.example/\"]\ndesk = [\"https://b.example/\"]\n";
+        let people = read(people).unwrap().0.people;
+        assert_eq!(people.of(&"desk".parse().unwrap()), ["https://a.example/", "https://b.example/"]);
+        assert_eq!(people.of(&"bench".parse().unwrap()), ["https://a.example/"]);
     }
 
     #[test]
@@ -144,6 +175,9 @@ mod tests {
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
+        let people = "[people]\n\"no queue\" = []\ndesk = [\"http://10.0.0.1/\"]\n";
+        let said = read(people).unwrap_err();
+        assert!(said.contains("\"no queue\" is neither") && said.contains("is 10.0.0.1, which is not"), "{said}");
         assert!(read("secret = \"whsec_x\"").unwrap_err().contains("unknown field `secret`"));
     }
 }

@@ -4,10 +4,12 @@ use reach_core::access::Grant;
 use reach_core::evaluation::{AttemptCounts, Buckets, TaskCounts, WINDOW};
 use reach_core::fleet;
 use reach_schemas::call::{AgentFigures, Latency, Nothing, Overview, TaskFigures};
-use reach_schemas::{AgentId, CapabilityName, ErrorCode, PhaseName, Span};
+use reach_schemas::{AgentId, CapabilityName, ErrorCode, PhaseName, Span, Timestamp};
 
 use crate::gateway::Gateway;
 use crate::open_tasks;
+use crate::outbox::ToldCounts;
+use crate::store::OutboxCounts;
 use crate::store::committer::Batches;
 
 impl Gateway {
@@ -65,6 +67,8 @@ impl Gateway {
 /// Everything that is measured, as it is now: what a monitoring system takes away at one look.
 #[derive(Debug)]
 pub struct Snapshot {
+    /// When it was taken.
+    pub at: Timestamp,
     /// How long the gateway has been running.
     pub up_for: Span,
     /// The rates of the window.
@@ -83,6 +87,10 @@ pub struct Snapshot {
     pub fleet: fleet::Census,
     /// What the store took.
     pub batches: Batches,
+    /// How webhooks were told since the start.
+    pub webhooks_told: ToldCounts,
+    /// Webhooks that have not reached their receivers. None: the store cannot be read just now.
+    pub webhooks_kept: Option<OutboxCounts>,
     /// How many commands wait for the store.
     pub store_waiting: usize,
     /// How many tasks are waited for.
@@ -132,7 +140,8 @@ impl Snapshot {
 impl Gateway {
     /// Everything that is measured. What is locked is locked only to be copied.
     #[must_use]
-    pub fn snapshot(&self, _: Grant) -> Snapshot {
+    pub async fn snapshot(&self, _: Grant) -> Snapshot {
+        let webhooks_kept = self.store.outbox_counts().await.ok();
         let now = self.now();
         let open = self.open.census();
         let fleet = self.fleet().census(now);
@@ -150,6 +159,7 @@ impl Gateway {
             target: attempts.target.total().clone(),
         });
         Snapshot {
+            at: now,
             up_for: self.clock.up_for(),
             figures: evaluation.figures(now),
             agent_success_rates: evaluation.agent_success_rates(now).into_iter().collect(),
@@ -159,6 +169,8 @@ impl Gateway {
             open,
             fleet,
             batches: self.committer.batches(),
+            webhooks_told: self.outbox.told.counts(),
+            webhooks_kept,
             store_waiting: self.committer.waiting(),
             waiters: self.waiters.len(),
             connections: self.metrics.connections(),

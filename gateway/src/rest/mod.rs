@@ -5,10 +5,12 @@ mod about;
 mod agents;
 mod metrics;
 pub mod openapi;
+mod people;
 mod problem;
 mod request;
 mod routes;
 mod tasks;
+mod webhooks;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -40,8 +42,16 @@ pub async fn answer(context: &Context, operation: Operation, request: &Request) 
         Operation::TaskExplain => tasks::explain(context, request).await,
         Operation::DeadLetterList => tasks::dead_letters(context, request).await,
         Operation::DeadLetterRedrive => tasks::redrive(context, request).await,
+        Operation::HumanList => people::list(context, request).await,
+        Operation::HumanTake => people::take(context, request).await,
+        Operation::HumanAnswer => people::answer(context, request).await,
+        Operation::HumanRefuse => people::refuse(context, request).await,
+        Operation::HumanReturn => people::put_back(context, request).await,
+        Operation::WebhookList => webhooks::list(context, request).await,
+        Operation::WebhookGet => webhooks::get(context, request).await,
+        Operation::WebhookRetry => webhooks::retry(context, request).await,
         Operation::Health => about::health(context).await,
-        Operation::Metrics => metrics::metrics(context, request),
+        Operation::Metrics => metrics::metrics(context, request).await,
         Operation::Overview => about::overview(context, request),
         Operation::OpenApi => Ok(about::openapi()),
         Operation::ErrorIndex => Ok(about::error_index()),

@@ -39,6 +39,22 @@ pub enum Operation {
     DeadLetterList,
     /// Sends dead letters again.
     DeadLetterRedrive,
+    /// Lists what waits for a person.
+    HumanList,
+    /// Takes a task for a person.
+    HumanTake,
+    /// Answers it.
+    HumanAnswer,
+    /// Refuses it.
+    HumanRefuse,
+    /// Puts it back.
+    HumanReturn,
+    /// Lists webhooks.
+    WebhookList,
+    /// Shows one webhook.
+    WebhookGet,
+    /// Sends webhooks again.
+    WebhookRetry,
     /// Tells whether the gateway is well.
     Health,
     /// Shows how well tasks reach their agents.
@@ -91,6 +107,14 @@ pub static ROUTES: &[Route] = &[
     get("/tasks/{id}/explain", Operation::TaskExplain),
     get("/dead-letters", Operation::DeadLetterList),
     post("/dead-letters/redrive", Operation::DeadLetterRedrive),
+    get("/human", Operation::HumanList),
+    post("/human/take", Operation::HumanTake),
+    post("/human/answer", Operation::HumanAnswer),
+    post("/human/refuse", Operation::HumanRefuse),
+    post("/human/return", Operation::HumanReturn),
+    get("/webhooks", Operation::WebhookList),
+    get("/webhooks/{id}", Operation::WebhookGet),
+    post("/webhooks/retry", Operation::WebhookRetry),
     get("/healthz", Operation::Health),
     get("/overview", Operation::Overview),
     get("/metrics", Operation::Metrics),

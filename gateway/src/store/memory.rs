@@ -13,7 +13,7 @@ use reach_core::task::Task;
 use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
+    AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
     Store, finished_at,
 };
 
@@ -101,6 +101,10 @@ impl Store for MemoryStore {
 
     fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>> {
         self.answer(|tables| tables.outbox.list(&query))
+    }
+
+    fn outbox_counts(&self) -> Answer<'_, OutboxCounts> {
+        self.answer(|tables| tables.outbox.counts())
     }
 
     fn counts(&self) -> Answer<'_, Counts> {

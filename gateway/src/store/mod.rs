@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use command::{Command, Key, Outcome};
 pub use committer::Committer;
 pub use error::Error;
-pub use outbox::{Message, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Sending, Stage};
+pub use outbox::{Message, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending, Stage};
 
 /// What a store answers, once it does.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -67,6 +67,9 @@ pub trait Store: Send + Sync {
 
     /// Messages of the outbox that fit the query, the newest first.
     fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>>;
+
+    /// How many messages of the outbox have not reached their receivers.
+    fn outbox_counts(&self) -> Answer<'_, OutboxCounts>;
 
     /// How much there is.
     fn counts(&self) -> Answer<'_, Counts>;

@@ -1,5 +1,5 @@
-//! What is to be told to the world about the end of tasks. A row is written in the commit that ends the task, so that
-//! neither can be there without the other, and leaves when it has long been told.
+//! What is to be told to the world about tasks that end, or wait for a person. A row is written in the commit in which the task
+//! does, so that neither can be there without the other, and leaves when it has long been told.
 
 use reach_schemas::{AgentId, EventType, RawJson, TaskId, Timestamp, WebhookId, WebhookState, WebhookTry, WebhookView};
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,13 @@ pub struct Message {
     pub kind: EventType,
     /// Of which task.
     pub task_id: TaskId,
-    /// The agent whose card names the receiver. None: the task names it.
+    /// The agent whose card names the receiver. None: the task or the configuration does.
     pub agent_id: Option<AgentId>,
     /// The receiver.
     pub url: String,
     /// Host and port of the receiver: messages to one host share a bound.
     pub host: String,
-    /// When the task ended.
+    /// When what it tells happened.
     pub created_at: Timestamp,
     /// The body, as it is sent.
     pub body: RawJson,
@@ -151,6 +151,19 @@ pub struct OutboxDue {
     pub due: Vec<(WebhookId, String)>,
     /// When the next one becomes due that is not due yet, whoever it is for.
     pub next_at: Option<Timestamp>,
+}
+
+/// How many messages have not reached their receivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutboxCounts {
+    /// That will be sent, or sent again.
+    pub waiting: u64,
+    /// Of these, when what the first made one tells happened. None: none waits.
+    pub waiting_since: Option<Timestamp>,
+    /// Of which every try failed.
+    pub failed: u64,
+    /// Whose receivers said that they are gone for good.
+    pub gone: u64,
 }
 
 /// Which messages a list holds.

@@ -5,8 +5,10 @@ pub mod address;
 pub mod client;
 pub mod secret;
 
+use std::collections::BTreeMap;
+
 use reach_core::webhook::schedule::RETRIES;
-use reach_schemas::Span;
+use reach_schemas::{QueueName, Span};
 
 pub use address::Guard;
 pub use client::Client;
@@ -25,6 +27,25 @@ pub struct Settings {
     pub timeout: Span,
     /// How many messages may be on their way to one host at once.
     pub at_once_per_host: u32,
+    /// Who is told when a task comes before people.
+    pub people: People,
+}
+
+/// Who is told when a task comes before people, beside the receivers that the task names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct People {
+    /// Of every queue.
+    pub of_all: Vec<String>,
+    /// Of one.
+    pub of_queue: BTreeMap<QueueName, Vec<String>>,
+}
+
+impl People {
+    /// Who looks after a queue.
+    #[must_use]
+    pub fn of(&self, queue: &QueueName) -> Vec<String> {
+        self.of_all.iter().chain(self.of_queue.get(queue).into_iter().flatten()).cloned().collect()
+    }
 }
 
 impl Default for Settings {
@@ -36,6 +57,7 @@ impl Default for Settings {
             retries: RETRIES.into(),
             timeout: Span::from_secs(15),
             at_once_per_host: 8,
+            people: People::default(),
         }
     }
 }

@@ -177,11 +177,14 @@ impl Gateway {
         if is_gone {
             let error = Some("not sent: this receiver has said that it is gone for good".to_owned());
             let last = Some(WebhookTry { at: self.now(), status: None, error });
-            self.note(id, Sending { stage: Stage::Gone { at: self.now() }, last, ..sending }).await;
+            let stage = Stage::Gone { at: self.now() };
+            self.outbox.told.note(stage);
+            self.note(id, Sending { stage, last, ..sending }).await;
             return None;
         }
         let tried = client.send(id, &message.url, &message.body).await;
         let sending = self.after(&message, sending.tries + 1, &tried);
+        self.outbox.told.note(sending.stage);
         self.note(id, sending).await;
         tried.answer.hold()
     }

@@ -8,8 +8,8 @@ use reach_core::task::Task;
 use reach_gateway::store::committer::WAITING_MAX;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::store::{
-    AgentRow, Answer, Command, Committer, Counts, Error, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome,
-    Query, Store,
+    AgentRow, Answer, Command, Committer, Counts, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery,
+    OutboxRow, Outcome, Query, Store,
 };
 use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 use tokio::sync::Semaphore;
@@ -72,6 +72,9 @@ impl Store for Slow {
     }
     fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>> {
         self.inner.outbox_list(query)
+    }
+    fn outbox_counts(&self) -> Answer<'_, OutboxCounts> {
+        self.inner.outbox_counts()
     }
     fn counts(&self) -> Answer<'_, Counts> {
         self.inner.counts()

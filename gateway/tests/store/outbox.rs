@@ -1,7 +1,7 @@
 //! What every store promises of its outbox, one claim a test; and that an older file gets one.
 
 use reach_gateway::store::{
-    Command, Message, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome, Sending, Stage, Store,
+    Command, Message, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Sending, Stage, Store,
 };
 use reach_schemas::PhaseName::{Completed, DeadLettered, Failed, Submitted};
 use reach_schemas::{EventType, RawJson, TaskId, WebhookId, WebhookState, WebhookTry};
@@ -20,6 +20,7 @@ every_store! {
     a_note_moves_a_message_on
     a_note_on_a_message_that_is_gone_is_passed_over
     a_list_of_messages_is_newest_first_and_holds_only_what_is_asked_for
+    what_has_not_reached_its_receiver_is_counted
     messages_outlive_their_tasks_and_are_purged_by_their_own_end
 }
 
@@ -185,6 +186,24 @@ async fn a_list_of_messages_is_newest_first_and_holds_only_what_is_asked_for(sto
     assert_eq!(listed(OutboxQuery { state: Some(WebhookState::Failed), ..of_task }).await, []);
 }
 
+async fn what_has_not_reached_its_receiver_is_counted(store: &dyn Store) {
+    assert_eq!(store.outbox_counts().await.unwrap(), OutboxCounts::default());
+    // Made in another order than that of their times.
+    let rows = [(1, 40), (2, 10), (3, 20), (4, 30), (5, 5), (6, 50)].map(|(n, due)| message(n, n, "a", due));
+    ended_with(store, rows.into()).await;
+    let moved = [
+        note(1, Stage::Delivered { at: at(60) }),
+        note(3, Stage::Failed { at: at(60) }),
+        note(4, Stage::Gone { at: at(60) }),
+        note(6, Stage::Gone { at: at(60) }),
+    ];
+    tell_all(store, moved.into()).await;
+    let expected = OutboxCounts { waiting: 2, waiting_since: Some(at(10)), failed: 1, gone: 2 };
+    assert_eq!(store.outbox_counts().await.unwrap(), expected);
+    tell(store, note(2, Stage::Waiting { due_at: at(90) })).await;
+    assert_eq!(store.outbox_counts().await.unwrap(), expected, "when it is tried again is no matter");
+}
+
 async fn messages_outlive_their_tasks_and_are_purged_by_their_own_end(store: &dyn Store) {
     ended_with(store, (1..=3).map(|n| message(n, n, "a", n)).collect()).await;
     tell_all(store, vec![note(1, Stage::Delivered { at: at(20) }), note(2, Stage::Gone { at: at(30) })]).await;
@@ -247,6 +266,7 @@ pub(crate) async fn everything(
     let mut queries = vec![all.clone(), OutboxQuery { before: Some(webhook(3)), limit: 2, ..all.clone() }];
     queries.extend(WebhookState::ALL.map(|state| OutboxQuery { state: Some(state), ..all.clone() }));
     queries.extend(tasks.into_iter().map(|task| OutboxQuery { task_id: Some(task), ..all.clone() }));
+    said.push(format!("{:?}", store.outbox_counts().await.unwrap()));
     for query in queries {
         said.push(format!("{query:?}: {:?}", store.outbox_list(query.clone()).await.unwrap()));
     }

@@ -59,6 +59,28 @@ async fn a_gateway_that_is_killed_before_it_has_delivered_delivers_under_the_sam
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_are_told_of_a_task_that_waits_for_them_though_the_gateway_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let down = nobody();
+    let people = format!("[webhooks.people]\nbench = [\"http://{down}/bench\"]\n");
+    let mut victim = Victim::start(folder.path(), &format!("{}{people}", local())).await;
+    let mut world = World::over(&victim.url()).await;
+    world.register_with(json!({ "fallback": [{ "human": "bench" }] })).await;
+    let task = world.submit_with(&[], json!({ "tries": 1 })).await["task_id"].as_str().unwrap().to_owned();
+    world.fail(&task).await;
+    let before = world.webhooks().await;
+    assert_eq!((before.len(), &before[0]["type"]), (1, &json!("task.awaits_person")), "{before:#?}");
+    victim.kill_and_restart().await;
+    let receiver = Receiver::start_at(down, |_| Reply::Status(200)).await;
+    let mut world = World::over(&victim.url()).await;
+    let after = world.states(&["delivered"]).await;
+    assert_eq!(after[0]["webhook_id"], before[0]["webhook_id"]);
+    let came = receiver.wait_for(1).await.remove(0);
+    assert_eq!((came.path.as_str(), &came.json()["data"]["human"]["queue"]), ("/bench", &json!("bench")));
+    assert_eq!(came.json()["data"]["task_id"], task);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_on_a_card_that_is_gone_is_told_nothing_until_the_card_changes() {
     let folder = tempfile::tempdir().unwrap();
     let mut victim = Victim::start(folder.path(), &local()).await;
@@ -157,12 +179,12 @@ async fn without_a_secret_of_the_operator_one_is_made_and_kept_for_its_owner_onl
 }
 
 /// A Python that has the package, to verify signatures with code that is not ours.
-fn python_with_standardwebhooks() -> PathBuf {
+pub(crate) fn python_with_standardwebhooks() -> PathBuf {
     python::with("standardwebhooks", &["standardwebhooks==1.0.0"])
 }
 
 /// Has the package verify a request as a receiver would: the body as it came, and the headers.
-fn verify(python: &Path, secret: &str, seen: &Seen) -> Result<String, String> {
+pub(crate) fn verify(python: &Path, secret: &str, seen: &Seen) -> Result<String, String> {
     const SCRIPT: &str = "import json, sys\nfrom standardwebhooks.webhooks import Webhook\nsecret, body, headers = json.loads(sys.argv[1])\nprint(Webhook(secret).verify(body, headers)['type'])\n";
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: std::collections::BTreeMap<_, _> = names.iter().map(|name| (*name, seen.header(name))).collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use reach_gateway::webhook;
+use reach_gateway::webhook::{self, People};
 use reach_schemas::Span;
 use serde_json::{Value, json};
 
@@ -59,6 +59,35 @@ async fn a_redriven_task_that_ends_again_is_told_of_again_under_a_new_id() {
     assert_eq!((last.path.as_str(), &last.json()["type"]), ("/own", &json!("task.completed")));
     assert!(first.iter().all(|seen| seen.id() != last.id()), "{all:#?}");
     world.states(&["delivered"; 3]).await;
+}
+
+#[tokio::test]
+async fn those_who_look_after_a_queue_are_told_when_a_task_comes_into_it_and_only_then() {
+    let receiver = Receiver::start(|_| Reply::Status(200)).await;
+    let of = |queue: &str| (queue.parse().unwrap(), vec![receiver.url(&format!("/{queue}"))]);
+    let people = People { of_all: vec![receiver.url("/all")], of_queue: [of("bench"), of("other")].into() };
+    let mut world = World::start(webhook::Settings { people, ..soon(&[]) }).await;
+    world.register_with(json!({ "fallback": [{ "human": "bench" }] })).await;
+    let submitted = world.submit_with(&[&receiver.url("/own")], json!({ "tries": 1 })).await;
+    let task = submitted["task_id"].as_str().unwrap();
+    world.fail(task).await;
+    let mut seen = receiver.wait_for(3).await;
+    seen.sort_by(|a, b| a.path.cmp(&b.path));
+    assert_eq!(seen.iter().map(|seen| seen.path.as_str()).collect::<Vec<_>>(), ["/all", "/bench", "/own"]);
+    for event in seen.iter().map(|seen| seen.json()) {
+        assert_eq!((&event["type"], &event["data"]["task_id"]), (&json!("task.awaits_person"), &json!(task)), "{event}");
+        assert_eq!((&event["data"]["phase"], &event["timestamp"]), (&json!("submitted"), &event["data"]["human"]["since"]));
+    }
+    // Taken, put back, taken again and answered: only the end is told, and to the task's own receiver only.
+    let take = json!({ "task_id": task, "by": "alice" });
+    let token = world.call("human/take", take.clone()).await["token"].clone();
+    world.call("human/return", json!({ "task_id": task, "token": token })).await;
+    let token = world.call("human/take", take).await["token"].clone();
+    world.call("human/answer", json!({ "task_id": task, "token": token, "result": 1 })).await;
+    let last = receiver.wait_for(4).await.remove(3);
+    assert_eq!((last.path.as_str(), &last.json()["type"]), ("/own", &json!("task.completed")));
+    world.states(&["delivered"; 4]).await;
+    assert_eq!(receiver.seen().len(), 4);
 }
 
 #[tokio::test]

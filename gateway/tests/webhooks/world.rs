@@ -70,6 +70,21 @@ impl World {
         self.call("agent/register", card).await;
     }
 
+    /// Registers the agent with a capability that says more.
+    pub(crate) async fn register_with(&mut self, more: Value) {
+        let mut capability = json!({ "name": "work", "description": "Does the work." });
+        capability.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let card = json!({ "agent_id": "worker@n", "heartbeat_interval": "10m", "capabilities": [capability] });
+        self.call("agent/register", card).await;
+    }
+
+    /// Has the agent claim a task, and fail it so that another try may help.
+    pub(crate) async fn fail(&mut self, task: &str) {
+        let token = self.claim(task).await;
+        let params = json!({ "task_id": task, "token": token, "message": "it broke", "retryable": true });
+        self.call("task/fail", params).await;
+    }
+
     /// Submits a task with these receivers, and gives its id.
     pub(crate) async fn submit(&mut self, callbacks: &[&str]) -> String {
         self.submit_with(callbacks, json!({})).await["task_id"].as_str().unwrap().to_owned()

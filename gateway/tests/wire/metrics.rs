@@ -81,6 +81,9 @@ async fn what_is_measured_is_understood_by_prometheus_itself_in_both_forms() {
         assert_eq!(at("reach_agents", &[("state", "alive")]), 1.0);
         assert_eq!(at("reach_tasks_open", &[("phase", "submitted")]), 0.0);
         assert!(at("reach_store_commit_seconds_count", &[]) >= 4.0 && at("reach_store_batch_size_count", &[]) >= 4.0);
+        assert_eq!((at("reach_webhooks_waiting", &[]), at("reach_webhooks_oldest_waiting_seconds", &[])), (0.0, 0.0));
+        assert_eq!(at("reach_webhooks_total", &[("state", "delivered")]), 0.0);
+        assert_eq!(at("reach_webhooks_undelivered", &[("state", "gone")]), 0.0);
         assert!(at("reach_connections", &[]) >= 1.0);
         // An agent this near may take less than the millisecond that times are told in.
         let p99 = at("reach_latency_seconds", &[("of", "target"), ("quantile", "0.99")]);
@@ -113,7 +116,7 @@ async fn dashboard_and_alerts_ask_in_good_queries_for_what_is_served() {
         assert!(unknown.is_empty() && !names(query).is_empty(), "{place}: {unknown:?} in {query}");
     }
     let alerts: BTreeSet<&str> = queries.iter().map(|(place, _)| place.as_str()).collect();
-    for alert in ["ReachSuccessLow", "ReachAgentSuccessLow", "ReachSlow"] {
+    for alert in ["ReachSuccessLow", "ReachAgentSuccessLow", "ReachSlow", "ReachWebhooksStuck", "ReachWebhooksGivenUp"] {
         assert!(alerts.contains(alert), "{alerts:?}");
     }
 }

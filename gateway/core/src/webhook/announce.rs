@@ -1,4 +1,4 @@
-//! Who is told of the end of a task, and what.
+//! Who is told of the end of a task, or that it waits for a person, and what.
 
 use std::collections::BTreeSet;
 
@@ -44,6 +44,24 @@ impl Task {
             told.extend(urls.iter().map(|url| announce(url, Some(agent.clone()), self.view_for(agent))));
         }
         told
+    }
+
+    /// Whether the step from `before` put the task before people. A person who puts it back does not do so again.
+    #[must_use]
+    pub fn comes_before_people(&self, before: &Self) -> bool {
+        self.state.phase.human_lease().is_some() && before.state.phase.human_lease().is_none()
+    }
+
+    /// Whom to tell that the task waits for a person: those who look after its queue, and the receivers that the task
+    /// names.
+    #[must_use]
+    pub fn calls_to_people(&self, of_queue: &[String]) -> Vec<Announcement> {
+        let timestamp = self.state.human.as_ref().map_or(self.birth.created_at, |human| human.since);
+        let named = self.birth.submit.callbacks.iter().map(|callback| &callback.url);
+        let urls: BTreeSet<&String> = of_queue.iter().chain(named).collect();
+        let (kind, left_out) = (EventType::AwaitsPerson, Vec::new());
+        let event = WebhookEvent { kind, timestamp, agent_id: None, data: self.view(), left_out };
+        urls.into_iter().map(|url| Announcement { url: url.clone(), event: event.clone() }).collect()
     }
 
     /// Attempts that failed since the task was born or redriven. An agent that was full has not failed.
@@ -224,6 +242,26 @@ mod tests {
         let mut task = task(&[], attempts, Phase::DeadLettered(failure("y")));
         task.state.redriven_after = FencingToken(1);
         check(&task, &["task.dead_lettered https://new for new@n"]);
+    }
+
+    #[test]
+    fn those_of_the_queue_and_of_the_task_are_told_once_when_it_comes_before_people() {
+        let before = task(&["https://own"], Vec::new(), Phase::Submitted { not_before: at(1), offered: Vec::new() });
+        let mut waits = task(&["https://own", "https://both"], Vec::new(), Phase::Human { lease_until: None });
+        waits.state.human = Some(crate::task::Human { queue: "desk".parse().unwrap(), since: at(7), takes: Vec::new() });
+        let mut taken = waits.clone();
+        taken.state.phase = Phase::Human { lease_until: Some(at(9)) };
+        assert!(waits.comes_before_people(&before));
+        for (after, before) in [(&taken, &waits), (&waits, &taken), (&before, &waits), (&before, &before)] {
+            assert!(!after.comes_before_people(before), "{:?} {:?}", before.state.phase, after.state.phase);
+        }
+        let told = waits.calls_to_people(&["https://both".to_owned(), "https://desk".to_owned()]);
+        let urls: Vec<&str> = told.iter().map(|told| told.url.as_str()).collect();
+        assert_eq!(urls, ["https://both", "https://desk", "https://own"]);
+        let event = &told[0].event;
+        assert_eq!((event.kind.as_str(), event.timestamp, &event.agent_id), ("task.awaits_person", at(7), &None));
+        assert_eq!(event.data.human.as_ref().unwrap().queue.as_str(), "desk");
+        check(&waits, &[]);
     }
 
     #[test]

@@ -29,6 +29,7 @@ impl Collector for Families {
         process(&mut writer, &self.0)?;
         now(&mut writer, &self.0)?;
         store(&mut writer, &self.0)?;
+        webhooks(&mut writer, &self.0)?;
         window(&mut writer, &self.0)?;
         tasks(&mut writer, &self.0.tasks)?;
         attempts(&mut writer, &self.0.attempts)?;
@@ -136,6 +137,26 @@ fn store(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
         1.0,
     )?;
     writer.gauge("store_waiting", "Commands that wait for their batch", all.store_waiting as f64)
+}
+
+/// How webhooks are told. What only the store knows is left out while it cannot be read.
+fn webhooks(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
+    let told = &all.webhooks_told;
+    let ended = [("delivered", told.delivered), ("failed", told.given_up), ("gone", told.gone)];
+    let ended = ended.map(|(state, count)| ([("state", state)], count));
+    writer.counters("webhooks", "Webhooks whose sending has ended, by how", ended)?;
+    let help = "Tries to send a webhook that failed, whether others came after them or not";
+    writer.counters("webhook_tries_failed", help, [([], told.tries_failed)])?;
+    let Some(kept) = &all.webhooks_kept else { return Ok(()) };
+    writer.gauge("webhooks_waiting", "Webhooks that will be sent, or sent again", kept.waiting as f64)?;
+    let kept_badly = [("failed", kept.failed), ("gone", kept.gone)];
+    let kept_badly = kept_badly.map(|(state, count)| ([("state", state)], count as f64));
+    writer.gauges("webhooks_undelivered", "Webhooks that are kept and will not be sent unless asked for", kept_badly)?;
+    let waits_for = kept.waiting_since.map_or(0.0, |since| all.at.since(since).as_secs_f64());
+    let help = "How long the webhook that was made first of those that wait has waited";
+    let mut family =
+        writer.0.encode_descriptor("webhooks_oldest_waiting", help, Some(&Unit::Seconds), MetricType::Gauge)?;
+    family.encode_gauge(&waits_for)
 }
 
 /// The figures of the last 15 minutes. What nothing can be said of is left out.

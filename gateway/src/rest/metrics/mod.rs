@@ -17,10 +17,10 @@ const OPEN_METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT_TYPE: HeaderValue = HeaderValue::from_static(prometheus_text::CONTENT_TYPE);
 
-pub(super) fn metrics(context: &Context, request: &Request) -> Answer {
+pub(super) async fn metrics(context: &Context, request: &Request) -> Answer {
     let grant = context.grant(Method::MetricsOverview, None)?;
     let mut registry = Registry::with_prefix("reach");
-    registry.register_collector(Box::new(Families(context.gateway.snapshot(grant))));
+    registry.register_collector(Box::new(Families(context.gateway.snapshot(grant).await)));
     let mut body = String::new();
     let accepts = request.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let is_open = accepts.into_iter().any(|value| value.contains(OPEN_METRICS));

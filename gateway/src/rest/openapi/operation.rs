@@ -1,7 +1,7 @@
 //! One operation of the document: what goes in, and what may come out.
 
 use reach_schemas::call::GatewayHealth;
-use reach_schemas::{AgentId, ErrorCode, IdempotencyKey, Method, Span, TaskId, Traceparent};
+use reach_schemas::{AgentId, ErrorCode, IdempotencyKey, Method, Span, TaskId, Traceparent, WebhookId};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
@@ -53,25 +53,24 @@ const REACHED: &[(u16, &str, Gives)] = &[
     (202, "The wait is over and the task is not: look again at `Location`.", Gives::Result),
 ];
 
+const RPC: Words = Words {
+    twin: None,
+    id: "rpc",
+    summary: "Answers a JSON-RPC 2.0 request, notification or batch.",
+    takes: Takes::Rpc,
+    answers: &[(200, "The answer, errors included.", Gives::Any), (204, "Nothing may be said.", Gives::Nothing)],
+};
+
+const RPC_SOCKET: Words = itself(
+    "rpcSocket",
+    "Opens a WebSocket for JSON-RPC 2.0, over which agents are pushed their work.",
+    &[(101, "Each message is one frame, either way.", Gives::Nothing)],
+);
+
 fn words(operation: Operation) -> Words {
     match operation {
-        Operation::Rpc => Words {
-            twin: None,
-            id: "rpc",
-            summary: "Answers a JSON-RPC 2.0 request, notification or batch.",
-            takes: Takes::Rpc,
-            answers: &[
-                (200, "The answer, errors included.", Gives::Any),
-                (204, "Nothing may be said.", Gives::Nothing),
-            ],
-        },
-        Operation::RpcSocket => Words {
-            twin: None,
-            id: "rpcSocket",
-            summary: "Opens a WebSocket for JSON-RPC 2.0, over which agents are pushed their work.",
-            takes: Takes::Nothing,
-            answers: &[(101, "Each message is one frame, either way.", Gives::Nothing)],
-        },
+        Operation::Rpc => RPC,
+        Operation::RpcSocket => RPC_SOCKET,
         Operation::AgentRegister => like(Method::AgentRegister, "registerAgent", Takes::Body),
         Operation::AgentHeartbeat => like(Method::AgentHeartbeat, "heartbeat", Takes::Body),
         Operation::AgentInvoke => Words {
@@ -104,6 +103,14 @@ fn words(operation: Operation) -> Words {
         Operation::TaskExplain => like(Method::TaskExplain, "explainTask", Takes::Nothing),
         Operation::DeadLetterList => like(Method::DeadLetterList, "listDeadLetters", Takes::Query),
         Operation::DeadLetterRedrive => like(Method::DeadLetterRedrive, "redriveDeadLetters", Takes::Body),
+        Operation::HumanList => like(Method::HumanList, "listBeforePeople", Takes::Query),
+        Operation::HumanTake => like(Method::HumanTake, "takeAsPerson", Takes::Body),
+        Operation::HumanAnswer => like(Method::HumanAnswer, "answerAsPerson", Takes::Body),
+        Operation::HumanRefuse => like(Method::HumanRefuse, "refuseAsPerson", Takes::Body),
+        Operation::HumanReturn => like(Method::HumanReturn, "returnAsPerson", Takes::Body),
+        Operation::WebhookList => like(Method::WebhookList, "listWebhooks", Takes::Query),
+        Operation::WebhookGet => like(Method::WebhookGet, "getWebhook", Takes::Nothing),
+        Operation::WebhookRetry => like(Method::WebhookRetry, "retryWebhooks", Takes::Body),
         Operation::Health => {
             itself("health", "Tells whether the gateway could take a task on.", &[(200, "It could.", Gives::Health)])
         }
@@ -152,6 +159,7 @@ impl Described {
         let part = match route.path.split_once('{') {
             None => None,
             Some((_, "name}")) => Some(("name", schema_of::<ErrorCode>(generator))),
+            Some((path, _)) if path.starts_with("/webhooks") => Some(("id", schema_of::<WebhookId>(generator))),
             Some((path, _)) if path.starts_with("/agent") => Some(("id", schema_of::<AgentId>(generator))),
             Some(_) => Some(("id", schema_of::<TaskId>(generator))),
         };
@@ -191,6 +199,8 @@ impl Described {
         match self.path.split('/').nth(1) {
             Some("agent" | "agents" | "capabilities") => "agents",
             Some("reach" | "tasks" | "dead-letters") => "tasks",
+            Some("human") => "people",
+            Some("webhooks") => "webhooks",
             Some("rpc") => "json-rpc",
             Some(_) | None => "gateway",
         }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reach_schemas::{Timestamp, WebhookId};
+use reach_schemas::{Timestamp, WebhookId, WebhookState};
 
-use crate::store::{OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Sending};
+use crate::store::{OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending};
 
 /// Messages in the order in which they were made.
 #[derive(Debug, Default)]
@@ -62,6 +62,22 @@ impl Outbox {
         };
         let newest = self.number.values().rev().map(|number| &self.rows[number]);
         newest.filter(fits).take(query.limit as usize).cloned().collect()
+    }
+
+    pub(super) fn counts(&self) -> OutboxCounts {
+        let mut counts = OutboxCounts::default();
+        for row in self.number.values().map(|number| &self.rows[number]) {
+            match row.sending.stage.state() {
+                WebhookState::Waiting => {
+                    counts.waiting += 1;
+                    counts.waiting_since.get_or_insert(row.message.created_at);
+                }
+                WebhookState::Delivered => {}
+                WebhookState::Failed => counts.failed += 1,
+                WebhookState::Gone => counts.gone += 1,
+            }
+        }
+        counts
     }
 
     /// Forgets messages whose sending ended before a time, the oldest first, and says how many.

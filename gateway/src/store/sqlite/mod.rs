@@ -20,7 +20,7 @@ use reach_core::task::Task;
 use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Error, KeyRow, OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
+    AgentRow, Answer, Command, Counts, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
     Store,
 };
 use change::Change;
@@ -123,6 +123,10 @@ impl Store for SqliteStore {
 
     fn outbox_list(&self, query: OutboxQuery) -> Answer<'_, Vec<OutboxRow>> {
         self.readers.read(move |file| outbox::list(file, &query)).boxed()
+    }
+
+    fn outbox_counts(&self) -> Answer<'_, OutboxCounts> {
+        self.readers.read(|file| query::snapshot(file, outbox::counts)).boxed()
     }
 
     fn counts(&self) -> Answer<'_, Counts> {

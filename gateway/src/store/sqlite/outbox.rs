@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::failure::unreadable;
-use super::row::{time, time_of};
-use crate::store::{OutboxAsk, OutboxDue, OutboxQuery, OutboxRow, Sending};
+use super::row::{count_of, time, time_of};
+use crate::store::{OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending};
 
 /// Greater than every id: one byte longer.
 const ABOVE_ALL: [u8; 17] = [0xff; 17];
@@ -147,6 +147,30 @@ fn statement(query: &OutboxQuery) -> String {
     sql
 }
 
+/// How many are in each state but delivered.
+const COUNTS: &str = "SELECT state, count(*) FROM outbox WHERE state <> 1 GROUP BY state";
+/// The one that was made first of those that wait.
+const FIRST_WAITING: &str =
+    "SELECT message, sending FROM outbox WHERE state = 0 AND state <> 1 ORDER BY id LIMIT 1";
+
+pub(super) fn counts(file: &Connection) -> rusqlite::Result<OutboxCounts> {
+    let mut counts = OutboxCounts::default();
+    let mut statement = file.prepare_cached(COUNTS)?;
+    for row in statement.query_map([], |row| Ok((row.get(0)?, count_of(row.get(1)?))))? {
+        let (state, count): (i64, u64) = row?;
+        let place = match WebhookState::ALL.into_iter().find(|known| state_number(*known) == state) {
+            Some(WebhookState::Waiting) => &mut counts.waiting,
+            Some(WebhookState::Failed) => &mut counts.failed,
+            Some(WebhookState::Gone) => &mut counts.gone,
+            Some(WebhookState::Delivered) | None => continue,
+        };
+        *place = count;
+    }
+    let first = file.prepare_cached(FIRST_WAITING)?.query_row([], row_of).optional()?;
+    counts.waiting_since = first.map(|row| row.message.created_at);
+    Ok(counts)
+}
+
 fn row_of(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
     let read = |index: usize| -> rusqlite::Result<&str> { Ok(row.get_ref(index)?.as_str()?) };
     let wrong = |error| unreadable("a message of the outbox", error);
@@ -191,5 +215,8 @@ mod tests {
             let query = OutboxQuery { state: Some(state), ..OutboxQuery::default() };
             check(&statement(&query), "outbox_state (state=? AND id<?)");
         }
+        check(FIRST_WAITING, "outbox_state (state=?)");
+        let counted = plan(COUNTS);
+        assert!(counted.contains("COVERING INDEX outbox_state") && !counted.contains("B-TREE"), "{counted}");
     }
 }
