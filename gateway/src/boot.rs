@@ -69,7 +69,7 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     let sessions = Arc::new(Sessions::default());
     let clock = Clock::start();
     let mut adapters: BTreeMap<Protocol, Arc<dyn Adapter>> = BTreeMap::new();
-    adapters.insert(Protocol::Http, Arc::new(HttpAdapter::new(clock)));
+    adapters.insert(Protocol::Http, Arc::new(HttpAdapter::new(clock, config.settings.endpoints.clone())));
     adapters.insert(Protocol::Process, Arc::new(ProcessAdapter::new(clock)));
     adapters.insert(Protocol::Websocket, Arc::new(SessionAdapter::new(Arc::clone(&sessions), clock)));
     let ports = Ports {

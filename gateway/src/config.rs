@@ -1,6 +1,7 @@
 //! The configuration, typed twice: as the operator writes it (TOML), and as the gateway uses it. The passage between
 //! checks everything and tells every mistake at once.
 
+mod endpoints;
 mod webhooks;
 
 use std::net::SocketAddr;
@@ -52,6 +53,8 @@ pub struct File {
     pub tiers: Option<TierLimits>,
     /// How webhooks are sent.
     pub webhooks: webhooks::Section,
+    /// Where agents may be that are reached over HTTP.
+    pub endpoints: endpoints::Section,
     /// How many tasks may wait for an agent at once.
     pub waiting: Option<WaitingLimits>,
     /// How many retries each agent is sent, and each caller is given.
@@ -122,17 +125,7 @@ pub fn load(path: Option<&Path>, flags: Flags) -> Result<Config, Mistakes> {
 pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let mut mistakes = Vec::new();
     let usual = Settings::default();
-    let listen = flags.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
-    let listen = listen.parse::<SocketAddr>().map_err(|_| {
-        mistakes.push(format!("listen: {listen:?} is not an address with a port, such as \"{LISTEN}\""));
-    });
-    if let Ok(listen) = &listen
-        && !listen.ip().is_loopback()
-    {
-        mistakes.push(format!(
-            "listen: {listen} can be reached from other machines, and callers are not asked who they are yet; use 127.0.0.1"
-        ));
-    }
+    let listen = listens_on(flags.listen.or(file.listen), &mut mistakes);
     let mut span = |name: &str, text: Option<String>, usual: Span| match text.map(|text| text.parse::<Span>()) {
         None => usual,
         Some(Ok(span)) if span > Span::ZERO => span,
@@ -153,6 +146,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let keys_kept_for = span("keep_keys", file.keep_keys, usual.keys_kept_for);
     let human_wait = span("human_wait", file.human_wait, usual.fleet.human_wait);
     let (webhooks, webhook_secrets) = webhooks::check(file.webhooks, &mut mistakes);
+    let endpoints = endpoints::check(file.endpoints, listen, &mut mistakes);
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
@@ -169,6 +163,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
             ..usual.fleet
         },
         webhooks,
+        endpoints,
     };
     if settings.open_max == 0 {
         mistakes.push("open_max: is 0: no task could be taken on".to_owned());
@@ -181,12 +176,27 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     });
     let agents = agents.collect();
     match listen {
-        Ok(listen) if mistakes.is_empty() => {
+        Some(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
             Ok(Config { listen, data, settings, webhook_secrets, agents })
         }
-        Ok(_) | Err(()) => Err(Mistakes(mistakes)),
+        Some(_) | None => Err(Mistakes(mistakes)),
     }
+}
+
+/// Where to listen: on this machine only, as long as nobody is asked who they are.
+fn listens_on(text: Option<String>, mistakes: &mut Vec<String>) -> Option<SocketAddr> {
+    let text = text.unwrap_or_else(|| LISTEN.to_owned());
+    let Ok(listen) = text.parse::<SocketAddr>() else {
+        mistakes.push(format!("listen: {text:?} is not an address with a port, such as \"{LISTEN}\""));
+        return None;
+    };
+    if !listen.ip().is_loopback() {
+        mistakes.push(format!(
+            "listen: {listen} can be reached from other machines, and callers are not asked who they are yet; use 127.0.0.1"
+        ));
+    }
+    Some(listen)
 }
 
 /// A card written in TOML is the same card as in JSON.

@@ -18,6 +18,7 @@ use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
+use crate::outbound::Guard;
 use crate::outbox::Outbox;
 use crate::sessions::Sessions;
 use crate::store::{self, Committer, Outcome, Store};
@@ -52,6 +53,8 @@ pub struct Settings {
     pub fleet: fleet::Settings,
     /// How webhooks are sent.
     pub webhooks: webhook::Settings,
+    /// Where agents may be that are reached over HTTP.
+    pub endpoints: Guard,
 }
 
 impl Default for Settings {
@@ -67,6 +70,7 @@ impl Default for Settings {
             allow_process: false,
             fleet: fleet::Settings::default(),
             webhooks: webhook::Settings::default(),
+            endpoints: Guard::of_endpoints(Guard::loopback()),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! The Agent-Reach gateway: finds the live agent that can do what is wanted, gets the request there once, proves that
 //! it arrived, and brings back a result or an explained failure.
 //!
-//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `webhook`,
-//! `mcp::wire`), edges (their
-//! implementations), use cases (`gateway`, `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`,
-//! `rest`, `mcp`), transports (`transport`), assembly (`boot`, `cli`). A layer names only those below it, and use cases never
-//! name an edge.
+//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
+//! `webhook`, `mcp::wire`), edges (their implementations), use cases (`gateway`, `stores`, `turns`, `outbox`, `ops`,
+//! `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`), assembly (`boot`, `cli`). A layer names
+//! only those below it, and use cases never name an edge.
 
 pub mod adapter;
 pub mod boot;
@@ -21,6 +20,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod open_tasks;
 pub mod ops;
+pub mod outbound;
 pub mod outbox;
 pub mod rest;
 pub mod rpc;

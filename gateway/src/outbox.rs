@@ -11,8 +11,8 @@ use reach_schemas::{AgentCard, AgentId, Callback, ErrorCode, Failure, Timestamp,
 use tokio::sync::Notify;
 
 use crate::gateway::Gateway;
+use crate::outbound::address::host_of;
 use crate::store::{Message, OutboxRow, Stage};
-use crate::webhook::address::host_of;
 
 /// What is known in memory of the outbox.
 #[derive(Debug, Default)]

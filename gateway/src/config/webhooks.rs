@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ipnet::IpNet;
 use reach_schemas::Span;
 use serde::Deserialize;
 
-use crate::webhook::{Guard, People, Secrets, Settings};
+use super::endpoints::networks;
+use crate::outbound::Guard;
+use crate::webhook::{People, Secrets, Settings};
 
 /// How many waits between tries may be set.
 const RETRIES_MAX: usize = 50;
@@ -57,14 +58,8 @@ pub(super) fn check(section: Section, mistakes: &mut Vec<String>) -> (Settings, 
     if !(1..=256).contains(&at_once_per_host) {
         wrong("at_once_per_host", "is 1 to 256".to_owned());
     }
-    let network = |text: &String| match text.parse::<IpNet>() {
-        Ok(network) => Some(network),
-        Err(_) => {
-            wrong("allow", format!("{text:?} is not a network, such as \"127.0.0.0/8\" or \"fd00::/8\""));
-            None
-        }
-    };
-    let guard = Guard::allowing(section.allow.iter().filter_map(network).collect());
+    let guard = Guard::allowing(networks("webhooks.allow", &section.allow, mistakes));
+    let mut wrong = |field: &str, what: String| mistakes.push(format!("webhooks.{field}: {what}"));
     let people = people(section.people, &guard, &mut wrong);
     let secrets = match secrets(section.secret_env, section.secret_file) {
         Ok(secrets) => secrets,

@@ -107,8 +107,21 @@ impl Gateway {
         self.admit(card, None).await
     }
 
+    /// Checks whether the gateway may go where the card says that the agent is.
+    fn check_endpoints(&self, card: &AgentCard) -> Result<(), Failure> {
+        for (at, endpoint) in card.endpoints.iter().enumerate() {
+            if endpoint.protocol == Protocol::Http {
+                self.settings.endpoints.check(&endpoint.address).map_err(|refused| {
+                    Failure::new(ErrorCode::InvalidCard, format!("endpoints[{at}].address: {refused}"))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     async fn admit(&self, card: AgentCard, connection: Option<SessionId>) -> Result<Registered, Failure> {
         let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
+        self.check_endpoints(checked.card())?;
         self.check_failure_callbacks(checked.card())?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();

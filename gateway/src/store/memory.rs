@@ -13,8 +13,8 @@ use reach_core::task::Task;
 use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
-    Store, finished_at,
+    AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow,
+    Outcome, Query, Store, finished_at,
 };
 
 /// A store that is gone when it is dropped.

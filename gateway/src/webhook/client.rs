@@ -9,14 +9,14 @@ use http::header::{CONTENT_TYPE, USER_AGENT};
 use reach_core::webhook::Answer;
 use reach_schemas::{RawJson, Span, Timestamp, WebhookId};
 use reqwest::Response;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::address::{Guard, Refused};
 use super::{Secrets, Settings};
 use crate::adapter::retry_after::retry_after;
+use crate::outbound::address::Refused;
+use crate::outbound::{Guard, Resolver};
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,29 +41,6 @@ pub struct Client {
     timeout: Duration,
     /// Made when the first message is sent: loading certificates takes a while.
     client: OnceLock<Result<reqwest::Client, String>>,
-}
-
-/// Resolves names to addresses that may be told, and to no others.
-struct Guarded(Guard);
-
-impl Resolve for Guarded {
-    fn resolve(&self, name: Name) -> Resolving {
-        let guard = self.0.clone();
-        Box::pin(async move {
-            let mut permitted = Vec::new();
-            let mut refused = None;
-            for found in tokio::net::lookup_host((name.as_str(), 0)).await? {
-                match guard.judge(found.ip()) {
-                    Ok(()) => permitted.push(found),
-                    Err(why) => refused = Some(why),
-                }
-            }
-            match (permitted.is_empty(), refused) {
-                (true, Some(why)) => Err(why.into()),
-                (_, _) => Ok(Box::new(permitted.into_iter()) as Addrs),
-            }
-        })
-    }
 }
 
 impl Client {
@@ -119,7 +96,7 @@ fn client(guard: Guard) -> Result<reqwest::Client, String> {
     // Another part of the process may have chosen a provider before: then that one serves.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
-        .dns_resolver(Guarded(guard))
+        .dns_resolver(Resolver(guard))
         .http1_only()
         .retry(reqwest::retry::never())
         .redirect(Policy::none())

@@ -1,7 +1,6 @@
-//! Webhooks on the wire, in the form of Standard Webhooks 1.0 (<https://www.standardwebhooks.com>): which addresses may be
-//! told, with what they are signed, and one request. Who is told what and when is decided in the core.
+//! Webhooks on the wire, in the form of Standard Webhooks 1.0 (<https://www.standardwebhooks.com>): with what they are signed,
+//! and one request. Who is told what and when is decided in the core; where they may go, by `outbound`.
 
-pub mod address;
 pub mod client;
 pub mod secret;
 
@@ -10,7 +9,8 @@ use std::collections::BTreeMap;
 use reach_core::webhook::schedule::RETRIES;
 use reach_schemas::{QueueName, Span};
 
-pub use address::Guard;
+use crate::outbound::Guard;
+
 pub use client::Client;
 pub use secret::Secrets;
 

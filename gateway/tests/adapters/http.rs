@@ -11,6 +11,7 @@ use reach_core::task::event::Trace;
 use reach_gateway::adapter::http::HttpAdapter;
 use reach_gateway::adapter::{Adapter, Delivered};
 use reach_gateway::clock::Clock;
+use reach_gateway::outbound::Guard;
 use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, FencingToken, Protocol, RawJson, Span, TaskId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -169,11 +170,15 @@ async fn refused() -> String {
     format!("http://{}/", listener.local_addr().unwrap())
 }
 
+fn guard() -> Guard {
+    Guard::of_endpoints(Guard::loopback())
+}
+
 async fn peers(origin: &str) -> Peers {
     let clock = Clock::start();
     let http = |address: String| endpoint(Protocol::Http, address);
     Peers {
-        adapter: Arc::new(HttpAdapter::new(clock)),
+        adapter: Arc::new(HttpAdapter::new(clock, guard())),
         clock,
         well: (http(format!("{origin}/echo")), done(PARAMS)),
         silent: http(format!("{origin}/silent")),
@@ -362,7 +367,7 @@ async fn a_delivery_that_is_given_up_closes_its_connection() {
 #[tokio::test]
 async fn a_probe_reads_the_report_and_takes_an_agent_without_one_as_well() {
     let clock = Clock::start();
-    let adapter = HttpAdapter::new(clock);
+    let adapter = HttpAdapter::new(clock, guard());
     let probe =
         async |address: String| adapter.probe(&endpoint(Protocol::Http, address), &agent(), &probing(LONG)).await;
     let (script, origin) = scripted().await;

@@ -32,6 +32,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("envelope", Layer::Port),
     ("sessions", Layer::Port),
     ("metrics", Layer::Port),
+    ("outbound", Layer::Port),
     ("webhook", Layer::Port),
     ("mcp::wire", Layer::Port),
     ("store::sqlite", Layer::Edge),

@@ -1,6 +1,7 @@
 //! Where webhooks may not go. The table of addresses is beside the code; here is what becomes of them at each door.
 
-use reach_gateway::webhook::{self, Guard};
+use reach_gateway::outbound::Guard;
+use reach_gateway::webhook;
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, Reply};
@@ -28,7 +29,7 @@ async fn what_may_not_be_told_is_refused_when_it_is_named() {
         (local.clone(), "not a public address"),
         (format!("http://localhost:{port}/"), "not a public address"),
         (format!("http://[::ffff:7f00:1]:{port}/"), "not a public address"),
-        ("http://169.254.169.254/latest/meta-data/".to_owned(), "not a public address"),
+        ("http://169.254.169.254/latest/meta-data/".to_owned(), "link-local or metadata"),
         ("https://me:secret@hooks.example.com/".to_owned(), "user name"),
         ("file:///etc/passwd".to_owned(), "http"),
         ("hooks.example.com".to_owned(), "not a URL"),
@@ -42,7 +43,7 @@ async fn what_may_not_be_told_is_refused_when_it_is_named() {
             "agent_id": "other@n", "capabilities": [{ "name": "work" }], "on_failure_callbacks": [url],
         });
         // What is no address at all is refused as any card's is; here it is only about where it may be.
-        let why = if why.contains("public") { why } else { "" };
+        let why = if why.contains("public") || why.contains("metadata") { why } else { "" };
         check(&world.ask("agent/register", card).await, "invalid_card", "on_failure_callbacks[0]", why);
     }
     let many: Vec<Value> = (0..17).map(|n| json!({ "url": format!("https://h{n}.example.com") })).collect();

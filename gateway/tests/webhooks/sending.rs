@@ -75,8 +75,15 @@ async fn those_who_look_after_a_queue_are_told_when_a_task_comes_into_it_and_onl
     seen.sort_by(|a, b| a.path.cmp(&b.path));
     assert_eq!(seen.iter().map(|seen| seen.path.as_str()).collect::<Vec<_>>(), ["/all", "/bench", "/own"]);
     for event in seen.iter().map(|seen| seen.json()) {
-        assert_eq!((&event["type"], &event["data"]["task_id"]), (&json!("task.awaits_person"), &json!(task)), "{event}");
-        assert_eq!((&event["data"]["phase"], &event["timestamp"]), (&json!("submitted"), &event["data"]["human"]["since"]));
+        assert_eq!(
+            (&event["type"], &event["data"]["task_id"]),
+            (&json!("task.awaits_person"), &json!(task)),
+            "{event}"
+        );
+        assert_eq!(
+            (&event["data"]["phase"], &event["timestamp"]),
+            (&json!("submitted"), &event["data"]["human"]["since"])
+        );
     }
     // Taken, put back, taken again and answered: only the end is told, and to the task's own receiver only.
     let take = json!({ "task_id": task, "by": "alice" });

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use reach_gateway::gateway::Settings;
+use reach_gateway::outbound::Guard;
 use reach_gateway::transport::HttpSettings;
-use reach_gateway::webhook::{self, Guard};
+use reach_gateway::webhook;
 use reach_schemas::Span;
 use serde_json::{Value, json};
 

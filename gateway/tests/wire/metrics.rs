@@ -116,7 +116,8 @@ async fn dashboard_and_alerts_ask_in_good_queries_for_what_is_served() {
         assert!(unknown.is_empty() && !names(query).is_empty(), "{place}: {unknown:?} in {query}");
     }
     let alerts: BTreeSet<&str> = queries.iter().map(|(place, _)| place.as_str()).collect();
-    for alert in ["ReachSuccessLow", "ReachAgentSuccessLow", "ReachSlow", "ReachWebhooksStuck", "ReachWebhooksGivenUp"] {
+    for alert in ["ReachSuccessLow", "ReachAgentSuccessLow", "ReachSlow", "ReachWebhooksStuck", "ReachWebhooksGivenUp"]
+    {
         assert!(alerts.contains(alert), "{alerts:?}");
     }
 }

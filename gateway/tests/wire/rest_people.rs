@@ -73,5 +73,8 @@ async fn webhooks_are_listed_shown_and_sent_again_over_plain_http() {
     let unknown = "msg_01980c5e7a007c3a9b1e5f2d4c6a8e01";
     web.get(&format!("/webhooks/{unknown}")).await.problem(404, "webhook_not_found");
     web.get("/webhooks/17").await.problem(422, "invalid_params");
-    assert_eq!(web.post("/webhooks/retry", &json!({ "webhook_ids": [unknown] })).await.json()["not_found"], json!([unknown]));
+    assert_eq!(
+        web.post("/webhooks/retry", &json!({ "webhook_ids": [unknown] })).await.json()["not_found"],
+        json!([unknown])
+    );
 }

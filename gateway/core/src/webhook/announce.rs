@@ -248,7 +248,8 @@ mod tests {
     fn those_of_the_queue_and_of_the_task_are_told_once_when_it_comes_before_people() {
         let before = task(&["https://own"], Vec::new(), Phase::Submitted { not_before: at(1), offered: Vec::new() });
         let mut waits = task(&["https://own", "https://both"], Vec::new(), Phase::Human { lease_until: None });
-        waits.state.human = Some(crate::task::Human { queue: "desk".parse().unwrap(), since: at(7), takes: Vec::new() });
+        waits.state.human =
+            Some(crate::task::Human { queue: "desk".parse().unwrap(), since: at(7), takes: Vec::new() });
         let mut taken = waits.clone();
         taken.state.phase = Phase::Human { lease_until: Some(at(9)) };
         assert!(waits.comes_before_people(&before));

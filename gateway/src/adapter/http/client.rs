@@ -18,6 +18,8 @@ use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, timeout_at};
 
+use crate::outbound::{Guard, Resolver};
+
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an unused connection is kept. Common servers close theirs after 2 to 5 s: the side that closes first must
@@ -60,14 +62,17 @@ pub(super) enum Silence {
 
 /// A pool of connections.
 pub(super) struct Client {
-    plain: legacy::Client<HttpConnector, Full<Bytes>>,
+    plain: legacy::Client<HttpConnector<Resolver>, Full<Bytes>>,
     /// Made when the first `https` address is met: loading certificates takes a while.
     secure: OnceLock<Result<reqwest::Client, String>>,
+    guard: Guard,
 }
 
 impl Client {
-    pub(super) fn new() -> Self {
-        let mut connector = HttpConnector::new();
+    /// A pool whose connections go where the guard lets them. A request's address is judged by whoever sends it; here,
+    /// what a name in it means.
+    pub(super) fn new(guard: Guard) -> Self {
+        let mut connector = HttpConnector::new_with_resolver(Resolver(guard.clone()));
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let plain = legacy::Client::builder(TokioExecutor::new())
@@ -76,7 +81,7 @@ impl Client {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(IDLE_MAX)
             .build(connector);
-        Self { plain, secure: OnceLock::new() }
+        Self { plain, secure: OnceLock::new(), guard }
     }
 
     /// Sends a request whose address is absolute, and reads the answer.
@@ -97,7 +102,11 @@ impl Client {
     }
 
     async fn send_secure(&self, request: Request<Bytes>, until: Instant) -> Result<Answered, Silence> {
-        let client = self.secure.get_or_init(secure_client).as_ref().map_err(|why| Silence::NeverSent(why.clone()))?;
+        let client = self
+            .secure
+            .get_or_init(|| secure_client(self.guard.clone()))
+            .as_ref()
+            .map_err(|why| Silence::NeverSent(why.clone()))?;
         let request = reqwest::Request::try_from(request).map_err(|error| Silence::NeverSent(told(&error)))?;
         let exchange = async {
             let response = client.execute(request).await.map_err(|error| silence_of(&error))?;
@@ -116,10 +125,11 @@ impl Silence {
     }
 }
 
-fn secure_client() -> Result<reqwest::Client, String> {
+fn secure_client(guard: Guard) -> Result<reqwest::Client, String> {
     // Another part of the process may have chosen a provider before: then that one serves.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
+        .dns_resolver(Resolver(guard))
         .http1_only()
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none())
@@ -161,4 +171,37 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 /// An error and its sources in one line.
 fn told(error: &(dyn Error + 'static)) -> String {
     chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_that_means_an_address_that_is_not_permitted_is_never_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for scheme in ["http", "https"] {
+            // Past the first check, as a name is whose meaning changed after it was named.
+            let ask = async |guard: Guard| {
+                let request = Request::post(format!("{scheme}://localhost:{port}/")).body(Bytes::new()).unwrap();
+                Client::new(guard).send(request, Instant::now() + Duration::from_secs(30)).await.map(drop)
+            };
+            let refused = ask(Guard::of_endpoints(Vec::new())).await;
+            let Err(Silence::NeverSent(why)) = refused else { panic!("{refused:?}") };
+            assert!(why.contains("which is not a public address") && why.contains("[endpoints] allow"), "{why}");
+            assert!(listener.accept().now_or_never().is_none(), "it was connected to");
+
+            let asked = tokio::spawn(async move {
+                let request = Request::post(format!("{scheme}://localhost:{port}/")).body(Bytes::new()).unwrap();
+                let client = Client::new(Guard::of_endpoints(Guard::loopback()));
+                client.send(request, Instant::now() + Duration::from_secs(30)).await.map(drop)
+            });
+            tokio::time::timeout(Duration::from_secs(30), listener.accept()).await.unwrap().unwrap();
+            asked.abort();
+        }
+    }
 }

@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use self::client::Client;
 use crate::adapter::{Adapter, Answer, Delivered, not_started};
 use crate::clock::Clock;
+use crate::outbound::Guard;
 
 /// How long the agent has to answer that it heard of a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,20 +45,22 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Reaches agents over HTTP/1.1, `http` and `https`.
 pub struct HttpAdapter {
     clock: Clock,
+    guard: Guard,
     deliveries: Client,
     /// Probes and cancellations go apart, so that a stuck delivery never holds them up.
     signals: Client,
 }
 
 impl HttpAdapter {
-    /// An adapter that gives up by this clock. Must be used within a Tokio runtime.
+    /// An adapter that gives up by this clock, and goes where the guard lets it. Must be used within a Tokio runtime.
     #[must_use]
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, deliveries: Client::new(), signals: Client::new() }
+    pub fn new(clock: Clock, guard: Guard) -> Self {
+        let client = || Client::new(guard.clone());
+        Self { clock, deliveries: client(), signals: client(), guard }
     }
 
     async fn post(&self, endpoint: &Endpoint, delivery: Delivery) -> Delivered {
-        let uri = match parse(&endpoint.address) {
+        let uri = match parse(&endpoint.address, &self.guard) {
             Ok(uri) => uri,
             Err(why) => return not_started(Failure::new(ErrorCode::Unreachable, why)),
         };
@@ -73,7 +76,7 @@ impl HttpAdapter {
     }
 
     async fn delete(&self, endpoint: &Endpoint, task: TaskId, token: FencingToken) {
-        let Ok(uri) = parse(&endpoint.address) else { return };
+        let Ok(uri) = parse(&endpoint.address, &self.guard) else { return };
         let Some(uri) = attempt_uri(uri, task, token) else { return };
         let until = Instant::now() + CANCEL_TIMEOUT;
         // Best effort: an agent that knows no such route, or is gone, has its result refused by the token.
@@ -81,7 +84,7 @@ impl HttpAdapter {
     }
 
     async fn ask_health(&self, endpoint: &Endpoint, timeout: Span) -> Result<HealthReport, String> {
-        let uri = with_path(parse(&endpoint.address)?, HEALTH_PATH).ok_or("the address has no host")?;
+        let uri = with_path(parse(&endpoint.address, &self.guard)?, HEALTH_PATH).ok_or("the address has no host")?;
         let mut request = request(Method::GET, uri, Bytes::new());
         request.headers_mut().insert(ACCEPT, JSON);
         let answered = self.signals.send(request, Instant::now() + timeout.into()).await;
@@ -141,12 +144,11 @@ fn headers(delivery: &Delivery) -> HeaderMap {
     headers
 }
 
-fn parse(address: &str) -> Result<Uri, String> {
-    let uri = address.parse::<Uri>().ok().filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
-    uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https"))).ok_or_else(|| {
-        let shown: String = address.chars().take(200).collect();
-        format!("{shown:?} is not an http or https address; correct the endpoint in the agent's card")
-    })
+/// The address as the guard reads it, so that what is judged and what is gone to is the same host. What is wrong with it is
+/// said without the address: a path may be a secret.
+fn parse(address: &str, guard: &Guard) -> Result<Uri, String> {
+    let url = guard.check(address).map_err(|refused| format!("the address of the endpoint {refused}"))?;
+    url.as_str().parse().map_err(|_| "the address of the endpoint is none that HTTP can carry".to_owned())
 }
 
 /// Scheme, host and port: what may be shown of an address. A path or a user's name may be a secret.
@@ -172,6 +174,10 @@ fn attempt_uri(uri: Uri, task: TaskId, token: FencingToken) -> Option<Uri> {
 mod tests {
     use super::*;
 
+    fn parse(address: &str) -> Result<Uri, String> {
+        super::parse(address, &Guard::of_endpoints(Guard::loopback()))
+    }
+
     #[test]
     fn an_attempt_lies_under_the_endpoint_and_keeps_its_query() {
         let task: TaskId = "01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap();
@@ -186,7 +192,12 @@ mod tests {
 
     #[test]
     fn what_is_shown_of_an_address_holds_no_secret() {
-        assert_eq!(origin(&parse("http://me:pass@host:81/secret?key=1").unwrap()), "http://host:81");
-        assert!(parse("ftp://host/").is_err() && parse("/work").is_err() && parse("http:///x").is_err());
+        assert_eq!(origin(&parse("http://host:81/secret?key=1").unwrap()), "http://host:81");
+        for address in
+            ["ftp://host/secret", "/secret", "http://", "http://me:pass@host/secret", "http://10.0.0.1/secret"]
+        {
+            let why = parse(address).unwrap_err();
+            assert!(!why.contains("secret") && !why.contains("pass@"), "{why}");
+        }
     }
 }

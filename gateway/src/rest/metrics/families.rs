@@ -151,7 +151,11 @@ fn webhooks(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
     writer.gauge("webhooks_waiting", "Webhooks that will be sent, or sent again", kept.waiting as f64)?;
     let kept_badly = [("failed", kept.failed), ("gone", kept.gone)];
     let kept_badly = kept_badly.map(|(state, count)| ([("state", state)], count as f64));
-    writer.gauges("webhooks_undelivered", "Webhooks that are kept and will not be sent unless asked for", kept_badly)?;
+    writer.gauges(
+        "webhooks_undelivered",
+        "Webhooks that are kept and will not be sent unless asked for",
+        kept_badly,
+    )?;
     let waits_for = kept.waiting_since.map_or(0.0, |since| all.at.since(since).as_secs_f64());
     let help = "How long the webhook that was made first of those that wait has waited";
     let mut family =

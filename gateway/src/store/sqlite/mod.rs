@@ -20,8 +20,8 @@ use reach_core::task::Task;
 use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query,
-    Store,
+    AgentRow, Answer, Command, Counts, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow,
+    Outcome, Query, Store,
 };
 use change::Change;
 use reader::Readers;

@@ -150,8 +150,7 @@ fn statement(query: &OutboxQuery) -> String {
 /// How many are in each state but delivered.
 const COUNTS: &str = "SELECT state, count(*) FROM outbox WHERE state <> 1 GROUP BY state";
 /// The one that was made first of those that wait.
-const FIRST_WAITING: &str =
-    "SELECT message, sending FROM outbox WHERE state = 0 AND state <> 1 ORDER BY id LIMIT 1";
+const FIRST_WAITING: &str = "SELECT message, sending FROM outbox WHERE state = 0 AND state <> 1 ORDER BY id LIMIT 1";
 
 pub(super) fn counts(file: &Connection) -> rusqlite::Result<OutboxCounts> {
     let mut counts = OutboxCounts::default();

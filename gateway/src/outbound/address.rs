@@ -1,7 +1,7 @@
-//! Which addresses webhooks may go to. A caller names the address and the gateway goes there, from within the operator's
-//! network: so it goes to public addresses only, and to those that the operator allows. What is written as an address is
-//! judged when it is named; what is written as a name is judged each time it is resolved, for a name can be made to mean
-//! anything at any time.
+//! Which addresses may be gone to. A caller or an agent names the address and the gateway goes there, from within the
+//! operator's network: so it goes to public addresses only, and to those that the operator allows; to link-local ones and
+//! to a cloud's metadata never. What is written as an address is judged when it is named and each time it is used; what is
+//! written as a name, each time it is resolved.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -49,7 +49,33 @@ const SPECIAL_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),     // documentation
 ];
 
-/// Why an address may not be told. As text: a fragment that goes on from "the address".
+const fn one_v4(a: u8, b: u8, c: u8, d: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), 32)
+}
+
+/// What nothing may allow: whoever reads from there may become the machine that reads.
+const NEVER_V4: [Ipv4Net; 4] = [
+    v4(169, 254, 0, 16),        // link-local, where most clouds have their metadata
+    one_v4(100, 100, 100, 200), // Alibaba Cloud
+    one_v4(168, 63, 129, 16),   // Azure's wire server
+    one_v4(192, 0, 0, 192),     // Oracle Cloud
+];
+
+/// The same in IPv6.
+const NEVER_V6: [Ipv6Net; 4] = [
+    v6(0xfe80, 0, 10),                                                            // link-local
+    Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128), // AWS
+    Ipv6Net::new_assert(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128),  // Google Cloud
+    Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128),   // Scaleway
+];
+
+/// Prefixes of IPv6 that carry an IPv4 address, and at which byte.
+const CARRIERS: [(Ipv6Net, usize); 2] = [
+    (Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96), 12), // NAT64
+    (v6(0x2002, 0, 16), 2),                                                       // 6to4
+];
+
+/// Why an address may not be gone to. As text: a fragment that goes on from "the address".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is no address.
@@ -62,49 +88,85 @@ pub enum Refused {
     #[error("is not http:// or https://")]
     Scheme,
     /// It has a user name or a password, which would be kept and shown.
-    #[error("has a user name or password in it; webhooks are signed instead")]
+    #[error("has a user name or password in it, which would be kept and shown")]
     Credentials,
     /// It is no public address, and not allowed.
-    #[error("is {ip}, which is not a public address; the operator may allow it by [webhooks] allow")]
+    #[error("is {ip}, which is not a public address; the operator may allow it by {setting}")]
     Special {
+        /// Which.
+        ip: IpAddr,
+        /// By which setting.
+        setting: &'static str,
+    },
+    /// It is one that nothing allows.
+    #[error("is {ip}, a link-local or metadata address; nothing goes there")]
+    Never {
         /// Which.
         ip: IpAddr,
     },
 }
 
 /// Judges addresses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     allowed: Vec<IpNet>,
+    /// What the operator may change.
+    setting: &'static str,
+}
+
+/// Of webhooks, and nothing is allowed that is not public.
+impl Default for Guard {
+    fn default() -> Self {
+        Self::allowing(Vec::new())
+    }
 }
 
 impl Guard {
-    /// A guard that lets pass public addresses, and these.
+    /// A guard of webhooks that lets pass public addresses, and these.
     #[must_use]
-    pub fn allowing(allowed: Vec<IpNet>) -> Self {
-        Self { allowed }
+    pub const fn allowing(allowed: Vec<IpNet>) -> Self {
+        Self { allowed, setting: "[webhooks] allow" }
     }
 
-    /// Whether an address may be told.
+    /// A guard of agents' endpoints that lets pass public addresses, and these.
     #[must_use]
-    pub fn permits(&self, ip: IpAddr) -> bool {
-        // An IPv4 address in the clothes of IPv6 is what it is underneath.
-        let ip = ip.to_canonical();
-        self.allowed.iter().any(|net| net.contains(&ip)) || is_public(ip)
+    pub const fn of_endpoints(allowed: Vec<IpNet>) -> Self {
+        Self { allowed, setting: "[endpoints] allow" }
     }
 
-    /// Whether an address may be told.
+    /// This machine.
+    #[must_use]
+    pub fn loopback() -> Vec<IpNet> {
+        vec![v4(127, 0, 0, 8).into(), Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128).into()]
+    }
+
+    /// Whether a network holds nothing that could be allowed.
+    #[must_use]
+    pub fn forbids(network: &IpNet) -> bool {
+        match network {
+            IpNet::V4(network) => NEVER_V4.iter().any(|never| never.contains(network)),
+            IpNet::V6(network) => NEVER_V6.iter().any(|never| never.contains(network)),
+        }
+    }
+
+    /// Whether an address may be gone to.
     ///
     /// # Errors
     /// It may not.
     pub fn judge(&self, ip: IpAddr) -> Result<(), Refused> {
-        if self.permits(ip) { Ok(()) } else { Err(Refused::Special { ip: ip.to_canonical() }) }
+        // An IPv4 address in the clothes of IPv6 is what it is underneath.
+        let ip = ip.to_canonical();
+        if is_never(ip) {
+            return Err(Refused::Never { ip });
+        }
+        let is_permitted = self.allowed.iter().any(|net| net.contains(&ip)) || is_public(ip);
+        if is_permitted { Ok(()) } else { Err(Refused::Special { ip, setting: self.setting }) }
     }
 
-    /// Reads the address of a receiver. What is a name in it is not resolved here.
+    /// Reads an address. What is a name in it is not resolved here.
     ///
     /// # Errors
-    /// It is none that may be told.
+    /// It is none that may be gone to.
     pub fn check(&self, text: &str) -> Result<Url, Refused> {
         if text.len() > ADDRESS_MAX {
             return Err(Refused::TooLong);
@@ -132,6 +194,21 @@ impl Guard {
 fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
+}
+
+fn is_never(ip: IpAddr) -> bool {
+    let is_in = |ip: Ipv4Addr| NEVER_V4.iter().any(|net| net.contains(&ip));
+    match ip {
+        IpAddr::V4(ip) => is_in(ip),
+        IpAddr::V6(ip) => NEVER_V6.iter().any(|net| net.contains(&ip)) || carried(ip).is_some_and(is_in),
+    }
+}
+
+/// The IPv4 address that a gateway on the way would turn this one into.
+fn carried(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let at = CARRIERS.iter().find(|(net, _)| net.contains(&ip)).map(|(_, at)| *at)?;
+    let octets = ip.octets();
+    octets.get(at..at + 4).and_then(|four| <[u8; 4]>::try_from(four).ok()).map(Ipv4Addr::from)
 }
 
 fn is_public(ip: IpAddr) -> bool {
@@ -256,7 +333,25 @@ mod tests {
         let more = ["172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0"];
         let v6 = ["2000::1", "2001:200::1", "2001:db9::1", "2003::1", "3ffe:ffff::1", "3fff:1000::1"];
         for text in table.iter().chain(&more).chain(&v6) {
-            assert!(Guard::default().permits(text.parse().unwrap()), "{text}");
+            assert!(Guard::default().judge(text.parse().unwrap()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn link_local_and_metadata_addresses_are_refused_whatever_is_allowed() {
+        let wide = ["0.0.0.0/0", "::/0", "169.254.0.0/16", "fe80::/10"].map(|net| net.parse().unwrap());
+        for guard in [Guard::allowing(wide.into()), Guard::of_endpoints(wide.into())] {
+            let never =
+                ["169.254.169.254", "169.254.0.1", "2852039166", "100.100.100.200", "168.63.129.16", "192.0.0.192"];
+            let v6 = ["[fe80::1]", "[febf::1]", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "[fd20:ce::254]"];
+            let carried = ["[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::1]"];
+            for host in never.iter().chain(&v6).chain(&carried) {
+                let refused = guard.check(&format!("http://{host}:80/latest/meta-data"));
+                assert!(matches!(refused, Err(Refused::Never { .. })), "{host}: {refused:?}");
+            }
+            for host in ["127.0.0.1", "10.0.0.1", "169.253.255.255", "169.255.0.0", "[fec0::1]", "[64:ff9b::a00:1]"] {
+                assert!(guard.check(&format!("http://{host}/")).is_ok(), "{host}");
+            }
         }
     }
 
