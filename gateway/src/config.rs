@@ -11,6 +11,7 @@ use reach_core::admission::WaitingLimits;
 use reach_core::bulkhead::TierLimits;
 use reach_core::fleet::{self, Checked};
 use reach_core::retry::Shares;
+use reach_core::score::{Learning, MOST_MAX};
 use reach_schemas::{AgentCard, Span};
 use serde::Deserialize;
 
@@ -59,6 +60,8 @@ pub struct File {
     pub waiting: Option<WaitingLimits>,
     /// How many retries each agent is sent, and each caller is given.
     pub retries: Option<Shares>,
+    /// Whether outcomes move routing weights, and how far.
+    pub learning: Option<Learning>,
     /// Agents that the gateway knows from the start; the way in for commands.
     pub agents: Vec<toml::Value>,
 }
@@ -147,6 +150,10 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let human_wait = span("human_wait", file.human_wait, usual.fleet.human_wait);
     let (webhooks, webhook_secrets) = webhooks::check(file.webhooks, &mut mistakes);
     let endpoints = endpoints::check(file.endpoints, listen, &mut mistakes);
+    let learning = file.learning.unwrap_or_default();
+    if !(0.0..=MOST_MAX).contains(&learning.most) {
+        mistakes.push(format!("learning.most: is {}: it is 0 to {MOST_MAX}", learning.most));
+    }
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
@@ -160,6 +167,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
             tier_limits: file.tiers.unwrap_or_default(),
             retries: file.retries.unwrap_or_default(),
             human_wait,
+            learning,
             ..usual.fleet
         },
         webhooks,

@@ -109,10 +109,14 @@ pub enum Verdict {
 pub struct Score {
     /// The sum that candidates are ordered by.
     pub total: f64,
-    /// 0.6 times weight plus 0.4 times similarity.
+    /// 0.6 times the weight as it was learned, plus 0.4 times similarity.
     pub fit: f64,
     /// The capability's own routing weight, 0 to 1.
     pub weight: f64,
+    /// What outcomes of the last 24 h make of the weight, beside those of the others in question: it is multiplied by this,
+    /// 0.5 to 1.5, and is at most 1 then. 1: nothing.
+    #[serde(default = "all_of_it")]
+    pub learned: f64,
     /// How near the intent's words are, 0 to 1; 1 when the caller named it.
     pub similarity: f64,
     /// How free the agent is now.
@@ -134,6 +138,14 @@ pub struct Score {
     pub success_rate: f64,
     /// Its usual time for this, in ms, failures counted as slow.
     pub latency_ms: f64,
+}
+
+impl Score {
+    /// The weight as outcomes have moved it, 0 to 1.
+    #[must_use]
+    pub fn learned_weight(&self) -> f64 {
+        (self.weight * self.learned).clamp(0.0, 1.0)
+    }
 }
 
 /// Records from before there was this term have all of it.

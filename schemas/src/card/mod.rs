@@ -134,6 +134,9 @@ pub struct Capability {
     /// `write` that may have started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateral: Option<bool>,
+    /// Whether outcomes may move `routing_weight`, within the bound that the gateway sets. None: yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_weight: Option<bool>,
 }
 
 /// How long work takes, roughly; each tier has limits of its own.

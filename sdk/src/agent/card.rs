@@ -60,6 +60,7 @@ pub fn capability(name: impl AsRef<str>) -> Result<Capability> {
         breaker: None,
         fallback: Vec::new(),
         lateral: None,
+        learned_weight: None,
     })
 }
 

@@ -26,6 +26,7 @@ use crate::bulkhead::{Bulkhead, Place, Seat, TierLimits};
 use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
 use crate::retry::{Bucket, Budget, Shares, Turn};
+use crate::score::Learning;
 use crate::task::{Target, human};
 
 pub use census::Census;
@@ -49,6 +50,8 @@ pub struct Settings {
     pub retries: Shares,
     /// How long a person has at least for a task that no agent could do.
     pub human_wait: Span,
+    /// Whether outcomes move routing weights, and how far.
+    pub learning: Learning,
 }
 
 impl Default for Settings {
@@ -59,6 +62,7 @@ impl Default for Settings {
             health: HealthPolicy::default(),
             retries: Shares::default(),
             human_wait: human::WAIT,
+            learning: Learning::default(),
         }
     }
 }

@@ -9,12 +9,15 @@ use reach_schemas::{Span, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::quantile::Quantiles;
+use crate::score::Outcomes;
 
 /// How many hours the success rate looks back on.
 const HOURS: u64 = 24;
 /// A rate of one call says little: so many successes are imagined beside the real calls. A first failure thus leaves
 /// a rate of 2/3 and not of 0.
 const IMAGINED: f64 = 2.0;
+/// What is compared with others wears off by half in so many hours, and is forgotten like all else after 24.
+const COMPARED_HALF_LIFE: f64 = 6.0;
 /// What is assumed of the latency before anything was seen.
 pub const LATENCY_UNKNOWN: Span = Span::from_secs(1);
 /// How long a failure seems to take at least, so that an agent that fails fast does not look quick.
@@ -97,6 +100,19 @@ impl History {
     pub fn success_rate(&self, now: Timestamp) -> f64 {
         let (succeeded, failed) = self.counts(now);
         (f64::from(succeeded) + IMAGINED) / (f64::from(succeeded) + f64::from(failed) + IMAGINED)
+    }
+
+    /// How it has done in the last 24 h, to be compared with others: what is older counts less.
+    #[must_use]
+    pub fn outcomes(&self, now: Timestamp) -> Outcomes {
+        let mut outcomes = Outcomes { usual_ms: self.usual_ms, ..Outcomes::default() };
+        let number = hour_of(now);
+        for hour in self.hours.iter().filter(|hour| hour.number + HOURS > number) {
+            let left = (-(number.saturating_sub(hour.number) as f64) / COMPARED_HALF_LIFE).exp2();
+            outcomes.succeeded += left * f64::from(hour.succeeded);
+            outcomes.failed += left * f64::from(hour.failed);
+        }
+        outcomes
     }
 
     /// The latency to reckon with now: at once as high as the last call took, if that was more than before, and within
@@ -197,6 +213,19 @@ mod tests {
         assert_eq!((history.counts(at(25 * 3600)), history.success_rate(at(25 * 3600))), ((0, 0), 1.0));
         (0..100).for_each(|hour| history.record_success(SECOND, at(hour * 3600)));
         assert_eq!(history.hours.len(), 24);
+    }
+
+    #[test]
+    fn what_is_compared_wears_off_and_is_gone_after_a_day() {
+        let mut history = History::default();
+        (0..8).for_each(|_| history.record_failure(None, at(0)));
+        (0..4).for_each(|_| history.record_success(SECOND, at(0)));
+        let told = |hours: u64| {
+            let outcomes = history.outcomes(at(hours * 3600));
+            (outcomes.succeeded, outcomes.failed, outcomes.usual_ms)
+        };
+        assert_eq!((told(0), told(6), told(12)), ((4.0, 8.0, Some(1e3)), (2.0, 4.0, Some(1e3)), (1.0, 2.0, Some(1e3))));
+        assert_eq!(told(24), (0.0, 0.0, Some(1e3)));
     }
 
     #[test]

@@ -67,6 +67,7 @@ mod tests {
     fn candidate(routing_weight: u8, slow_start: f64, cost: f64) -> (Score, f64) {
         let terms = Terms {
             routing_weight,
+            learned: 1.0,
             similarity: 1.0,
             load: 0.0,
             dependencies: 1.0,

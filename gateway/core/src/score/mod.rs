@@ -5,9 +5,11 @@ use reach_schemas::call::DependencyState;
 use reach_schemas::{Score, Span};
 
 mod draw;
+mod learning;
 mod soundness;
 
 pub use self::draw::{BAND, Draw, cost, draw};
+pub use self::learning::{Learning, MOST_MAX, Outcomes, Together, learned};
 pub use self::soundness::{soundness, still_after};
 
 /// What fit counts in the total.
@@ -36,6 +38,8 @@ const SUCCESS_IN_HISTORY: f64 = 0.7;
 pub struct Terms {
     /// The capability's routing weight, 0 to 100.
     pub routing_weight: u8,
+    /// What outcomes make of it: see [`learned`].
+    pub learned: f64,
     /// How near the intent's words are, 0 to 1; 1 when the caller named it.
     pub similarity: f64,
     /// How full the agent is: see [`load`].
@@ -60,14 +64,15 @@ pub struct Terms {
 
 /// The score of a candidate. Every part is 0 to 1, whatever the terms.
 ///
-/// Fit is 0.6 weight and 0.4 similarity. Availability is the share of seats that are free, times dependencies, times
+/// Fit is 0.6 weight, moved by what was learned and at most 1, and 0.4 similarity. Availability is the share of seats that are free, times dependencies, times
 /// overload, times slow start, times soundness: each can spoil it alone. History is 0.7 success rate and 0.3 latency, times what the
 /// penalty leaves.
 #[must_use]
 pub fn score(terms: &Terms) -> Score {
     let weight = f64::from(terms.routing_weight.min(100)) / 100.0;
     let similarity = unit(terms.similarity);
-    let fit = 0.6 * weight + 0.4 * similarity;
+    let learned = if terms.learned.is_nan() { 1.0 } else { terms.learned.clamp(1.0 - MOST_MAX, 1.0 + MOST_MAX) };
+    let fit = 0.6 * unit(weight * learned) + 0.4 * similarity;
 
     let (load, dependencies, slow_start) = (unit(terms.load), unit(terms.dependencies), unit(terms.slow_start));
     let overload = if terms.is_overloaded { OVERLOADED } else { 1.0 };
@@ -84,6 +89,7 @@ pub fn score(terms: &Terms) -> Score {
         total: unit(FIT * fit + AVAILABILITY * availability + HISTORY * history),
         fit,
         weight,
+        learned,
         similarity,
         availability,
         load,
@@ -131,6 +137,7 @@ mod tests {
 
     const WELL: Terms = Terms {
         routing_weight: 50,
+        learned: 1.0,
         similarity: 1.0,
         load: 0.0,
         dependencies: 1.0,
@@ -159,6 +166,7 @@ mod tests {
     #[test]
     fn each_term_pulls_its_way() {
         check_above(Terms { routing_weight: 60, ..WELL }, WELL);
+        check_above(Terms { learned: 1.1, ..WELL }, WELL);
         check_above(WELL, Terms { similarity: 0.9, ..WELL });
         check_above(WELL, Terms { load: 0.1, ..WELL });
         check_above(WELL, Terms { dependencies: 0.5, ..WELL });
@@ -197,17 +205,18 @@ mod tests {
         #[test]
         fn every_part_is_from_0_to_1_whatever_the_terms(
             routing_weight: u8, is_overloaded: bool, ms: u64, timeout_ms: u64,
-            numbers in prop::array::uniform7(any_number()),
+            learned in any_number(), numbers in prop::array::uniform7(any_number()),
         ) {
             let [similarity, load, dependencies, slow_start, soundness, success_rate, penalty] = numbers;
             let it = score(&Terms {
-                routing_weight, similarity, load, dependencies, is_overloaded, slow_start, soundness, success_rate,
+                routing_weight, learned, similarity, load, dependencies, is_overloaded, slow_start, soundness, success_rate,
                 latency: Span::from_ms(ms), attempt_timeout: Span::from_ms(timeout_ms), penalty,
             });
             let parts = [
                 it.total, it.fit, it.weight, it.similarity, it.availability, it.load, it.dependencies, it.overload,
                 it.slow_start, it.soundness, it.history, it.success_rate,
             ];
+            prop_assert!((0.5..=1.5).contains(&it.learned), "{it:?}");
             prop_assert!(parts.iter().all(|part| (0.0..=1.0).contains(part)), "{it:?}");
         }
     }

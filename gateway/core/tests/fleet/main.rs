@@ -6,6 +6,7 @@
 mod cards;
 mod choices;
 mod filters;
+mod learning;
 mod player;
 mod records;
 #[path = "../script/mod.rs"]

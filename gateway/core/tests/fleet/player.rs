@@ -1,14 +1,14 @@
 //! Plays the lines of a story on one fleet. It begins on a Monday at 08:00 UTC.
 //!
 //! `agent ID [ws|queue] [caps=work] [read|idem] [max=4] [weight=50] [hours=08:00-18:00] [callable=PATTERN]
-//! [may=PATTERN] [needs=PARAMETER] [beat=10s] [says=WORDS] [not=WORDS] [timeout=15s]` registers one.
+//! [may=PATTERN] [needs=PARAMETER] [beat=10s] [says=WORDS] [not=WORDS] [timeout=15s] [fixed]` registers one.
 //! `route TASK [to=ID] [cap=work] [say=WORDS] [in=NAMESPACE] [by=ID] [with=JSON] [tried=ID,ID] [try=1] [retry|orphan]
 //! [yields]` routes; `look` does so and takes nothing; `offer` finds who may claim; `message` and `hint` read the last
 //! refusal. What becomes of it:
 //! `end TASK well|answered|badly|neutral [took=100ms] [after=7s]`, `drop TASK`, `claim TASK ID`. What agents do:
 //! `beat ID [load=0] [queue=0]`, `open ID`, `close ID`, `drain ID`, `leave ID`, `probe ID ok|failed [took=50ms] [queue=1]
 //! [failing=0.5] [succeeded=7s]`. `state ID`, `flight ID` and `last ID` look, the latter at the last probe; `sound ID` and
-//! `busy ID` read from the last decision how sound and how busy the agent was.
+//! `busy ID` read from the last decision how sound and how busy the agent was, `learned ID` what outcomes made of its weight.
 
 use std::collections::BTreeMap;
 
@@ -68,6 +68,7 @@ fn card(line: &Line<'_>) -> AgentCard {
             "effect": if line.has("read") { "read" } else if line.has("idem") { "idempotent_write" } else { "write" },
             "input_schema": schema,
             "timeout": line.set("timeout"),
+            "learned_weight": line.has("fixed").then_some(false),
         })
     };
     let capabilities: Vec<_> = line.set("caps").unwrap_or("work").split(',').map(capability).collect();
@@ -154,6 +155,7 @@ impl Player {
             "last" => return self.last_probe(&agent()),
             "sound" => return self.of_score(&agent(), |score| score.soundness),
             "busy" => return self.of_score(&agent(), |score| score.load),
+            "learned" => return self.of_score(&agent(), |score| (score.learned * 100.0).round() / 100.0),
             "state" => return self.state(&agent(), now),
             "flight" => return self.fleet.in_flight(&agent()).to_string(),
             other => panic!("no such line: {other}"),

@@ -38,7 +38,7 @@ covered! {
     HumanReturned, HumanForgot, NoHumanInTime, CancelledBeforePeople, HumanTakeLost, HumanWasTooLate,
     // Agents.
     BreakerOpened, TrialPassed, TrialLost, AgentDeadTakenBack, ParkedTakenBack, AgentCameBack, CardChanged, AgentDrained,
-    AgentEjected, AgentUnreachable,
+    AgentEjected, AgentUnreachable, WeightLearned,
     // Gateways.
     CommitConflict, RouteAbandoned, CrashBeforeCommit, CrashAfterInsert, CrashAfterAssignBeforeDelivery,
     RetryHeldBack, OrphanSentAgain, CrashAfterCompleteBeforeWake, CrashBeforeStop, AnswerLostWithGateway, GatewayCameBack,

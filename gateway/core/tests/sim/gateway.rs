@@ -243,6 +243,7 @@ impl World {
     fn cover_step(&mut self, before: &Task, next: &Task, event: &Event) {
         self.cover(of_event(event));
         self.cover_people(before, next, event);
+        self.look_at_weights(event);
         if let Some(end) = of_end(next.state.phase.name()) {
             self.cover(end);
         }

@@ -10,6 +10,7 @@ mod caller;
 mod checks;
 mod coverage;
 mod gateway;
+mod learning;
 mod people;
 mod reports;
 mod setup;

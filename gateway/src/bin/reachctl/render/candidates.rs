@@ -6,6 +6,8 @@ use agent_reach_sdk::schemas::{Candidate, Decision, Score, Verdict};
 use super::text::{lasting, share};
 use super::{Grid, Look, Shape, Tone};
 
+/// Moves below this are not seen in two digits.
+const VISIBLE: f64 = 0.005;
 /// From this width on, each term has a column of its own.
 const WIDE: u16 = 114;
 
@@ -33,6 +35,13 @@ pub(super) fn latency(score: &Score) -> String {
     lasting(Span::from_ms(score.latency_ms.max(0.0).round() as u64))
 }
 
+/// The weight, and what outcomes have made of it, where that is to be seen.
+fn weight(score: &Score) -> String {
+    let is_moved = (score.learned - 1.0).abs() >= VISIBLE;
+    let learned = if is_moved { format!("x{:.2}", score.learned) } else { String::new() };
+    format!("{}{learned}", share(score.weight))
+}
+
 fn wide(scored: &[(&Candidate, &Score)], look: &Look) -> String {
     let mut columns = vec![("CANDIDATE", Shape::Text), ("VERDICT", Shape::Fixed)];
     let terms = [
@@ -46,7 +55,6 @@ fn wide(scored: &[(&Candidate, &Score)], look: &Look) -> String {
         let terms = [
             score.total,
             score.fit,
-            score.weight,
             score.similarity,
             score.availability,
             score.load,
@@ -59,6 +67,8 @@ fn wide(scored: &[(&Candidate, &Score)], look: &Look) -> String {
         ];
         let mut cells = vec![format!("{}\n{}", candidate.agent_id, candidate.capability), word.to_owned()];
         cells.extend(terms.map(share));
+        // Beside the total and the fit.
+        cells.insert(4, weight(score));
         cells.push(latency(score));
         grid.row(tone, cells);
     }
@@ -80,7 +90,7 @@ fn narrow(scored: &[(&Candidate, &Score)], look: &Look) -> String {
             let lines = terms.iter().map(|(name, value)| format!("\n{name} {value}"));
             std::iter::once(share(part)).chain(lines).collect::<String>()
         };
-        let fit = [("weight", share(score.weight)), ("words ", share(score.similarity))];
+        let fit = [("weight", weight(score)), ("words ", share(score.similarity))];
         let mut available = vec![
             ("load ", format!("{}, over {}", share(score.load), share(score.overload))),
             ("needs", format!("{}, slow {}", share(score.dependencies), share(score.slow_start))),

@@ -69,7 +69,12 @@ fn worst<const N: usize>(terms: [(&str, f64, String, String); N]) -> Option<Stri
 
 fn fit(own: &Score, winner: &Score) -> Option<String> {
     worst([
-        ("weight", 0.6 * (winner.weight - own.weight), share(own.weight), share(winner.weight)),
+        (
+            "weight",
+            0.6 * (winner.learned_weight() - own.learned_weight()),
+            share(own.learned_weight()),
+            share(winner.learned_weight()),
+        ),
         ("words", 0.4 * (winner.similarity - own.similarity), share(own.similarity), share(winner.similarity)),
     ])
 }
