@@ -21,6 +21,7 @@ use crate::sessions::Sessions;
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::{SqliteConfig, SqliteStore};
+use crate::telemetry::otlp::{self, Export};
 use crate::webhook::Secrets;
 use crate::worker::{self, recovery};
 
@@ -37,6 +38,8 @@ pub struct Running {
     pub stop: CancellationToken,
     /// Its workers; empty once all have stopped.
     pub workers: TaskTracker,
+    /// Its spans on their way out. None: nobody has them.
+    pub export: Option<Export>,
     /// What the start found.
     pub recovered: recovery::Recovered,
 }
@@ -84,6 +87,8 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     let mut settings = config.settings.clone();
     settings.webhooks.secrets = webhook_secrets(config)?;
     let gateway = Gateway::new(ports, settings);
+    let export = config.telemetry.otlp.as_ref().map(|receiver| otlp::start(gateway.spans(), receiver)).transpose();
+    let export = export.context("traces cannot be exported")?;
     let recovered = recovery::recover(&gateway).await?;
     for card in &config.agents {
         let agent = card.agent_id.clone();
@@ -92,5 +97,5 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     }
     let stop = CancellationToken::new();
     let workers = worker::start(&gateway, &stop);
-    Ok(Running { gateway, stop, workers, recovered })
+    Ok(Running { gateway, stop, workers, export, recovered })
 }

@@ -1,22 +1,24 @@
 //! The command line of `reach-gateway`.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 use crate::boot::{self, Running};
 use crate::config::{self, Config, Flags, Mistakes};
+use crate::telemetry::log;
 use crate::transport::{self, HttpSettings};
 
 /// How long work that is under way may take to end once the gateway was told to stop.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// How long spans that are left may take to be sent then.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// The layer between AI agents: finds the live agent that can do what is wanted, gets the request there once, and
 /// brings back a result or an explained failure.
@@ -25,15 +27,9 @@ const GRACE: Duration = Duration::from_secs(10);
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// How log lines look, on standard error. Their level is set by the environment variable `RUST_LOG`.
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Human)]
-    log: LogFormat,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Human,
-    Json,
+    /// How log lines look, on standard error [default: text]. Their level is set by the environment variable `RUST_LOG`.
+    #[arg(long, global = true, value_enum)]
+    log: Option<log::Format>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -58,11 +54,18 @@ struct Where {
     /// Folder of the database [default: agent-reach-data].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Sends traces to an OpenTelemetry receiver: OTLP over HTTP, for example http://127.0.0.1:4318. An empty one: to nobody.
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true)]
+    otlp: Option<String>,
 }
 
 impl Where {
-    fn load(self) -> Result<Config, Mistakes> {
-        config::load(self.config.as_deref(), Flags { listen: self.listen, data: self.data })
+    /// Reads the configuration, and has the log written as it says.
+    fn load(self, log_format: Option<log::Format>, level: &str) -> anyhow::Result<Config> {
+        let flags = Flags { listen: self.listen, data: self.data, log_format, otlp: self.otlp };
+        let config = config::load(self.config.as_deref(), flags)?;
+        log::to_stderr(config.telemetry.log_format, level);
+        Ok(config)
     }
 }
 
@@ -75,16 +78,10 @@ pub fn run() -> ExitCode {
         Err(error) => return failed(&anyhow::Error::new(error).context("the runtime cannot be started")),
     };
     let done = match cli.command {
-        Command::Serve(options) => {
-            log_to_stderr(cli.log, "info");
-            options.load().map_err(anyhow::Error::new).and_then(|config| runtime.block_on(serve(&config)))
-        }
-        Command::Stdio(options) => {
-            log_to_stderr(cli.log, "warn");
-            options.load().map_err(anyhow::Error::new).and_then(|config| runtime.block_on(stdio(&config)))
-        }
+        Command::Serve(options) => options.load(cli.log, "info").and_then(|config| runtime.block_on(serve(&config))),
+        Command::Stdio(options) => options.load(cli.log, "warn").and_then(|config| runtime.block_on(stdio(&config))),
         Command::Demo(demo) => {
-            log_to_stderr(cli.log, "error");
+            log::to_stderr(cli.log.unwrap_or_default(), "error");
             runtime.block_on(demo.run())
         }
     };
@@ -102,17 +99,6 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     }
     eprintln!("reach-gateway: {error:#}");
     ExitCode::FAILURE
-}
-
-fn log_to_stderr(format: LogFormat, level: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let has_color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(has_color);
-    // A second subscriber is refused; the first one stays.
-    let _ = match format {
-        LogFormat::Human => lines.try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
-    };
 }
 
 async fn begin(config: &Config) -> anyhow::Result<Running> {
@@ -162,6 +148,9 @@ async fn end(running: Running) {
         Ok(Ok(())) => tracing::info!("stopped; every task is in the store"),
         Ok(Err(error)) => tracing::warn!(%error, "stopped; reads that were in memory only could not be written"),
         Err(_) => tracing::warn!("stopped; reads that were in memory only could not be written in time"),
+    }
+    if let Some(export) = running.export {
+        export.finish(FLUSH).await;
     }
 }
 

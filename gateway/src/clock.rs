@@ -27,6 +27,13 @@ impl Clock {
         self.started_at + Span::from(self.started.elapsed())
     }
 
+    /// Now, in nanoseconds since 1970: for what is measured finer than anything that is decided.
+    #[must_use]
+    pub fn unix_nanos(&self) -> u64 {
+        let since = self.started.elapsed().as_nanos();
+        u64::try_from(u128::from(self.started_at.as_ms()) * 1_000_000 + since).unwrap_or(u64::MAX)
+    }
+
     /// How long it has been running.
     #[must_use]
     pub fn up_for(&self) -> Span {

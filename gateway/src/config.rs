@@ -2,6 +2,7 @@
 //! checks everything and tells every mistake at once.
 
 mod endpoints;
+mod telemetry;
 mod webhooks;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use reach_schemas::{AgentCard, Span};
 use serde::Deserialize;
 
 use crate::gateway::Settings;
+use crate::telemetry::log::Format;
 use crate::webhook::Secrets;
 
 /// Where the gateway listens unless told otherwise.
@@ -56,6 +58,8 @@ pub struct File {
     pub webhooks: webhooks::Section,
     /// Where agents may be that are reached over HTTP.
     pub endpoints: endpoints::Section,
+    /// How the log looks, and where traces go.
+    pub telemetry: telemetry::Section,
     /// How many tasks may wait for an agent at once.
     pub waiting: Option<WaitingLimits>,
     /// How many retries each agent is sent, and each caller is given.
@@ -77,6 +81,8 @@ pub struct Config {
     pub settings: Settings,
     /// What signs webhooks, if the file says where it is. None: a file in the data folder, made if it is not there.
     pub webhook_secrets: Option<Secrets>,
+    /// How the log looks, and where traces go.
+    pub telemetry: telemetry::Telemetry,
     /// Agents that it knows from the start.
     pub agents: Vec<AgentCard>,
 }
@@ -88,6 +94,10 @@ pub struct Flags {
     pub listen: Option<String>,
     /// The folder of the database.
     pub data: Option<PathBuf>,
+    /// How log lines look.
+    pub log_format: Option<Format>,
+    /// Where traces go; nowhere, if it is empty.
+    pub otlp: Option<String>,
 }
 
 /// Everything that is wrong with a configuration.
@@ -154,6 +164,9 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     if !(0.0..=MOST_MAX).contains(&learning.most) {
         mistakes.push(format!("learning.most: is {}: it is 0 to {MOST_MAX}", learning.most));
     }
+    let section = telemetry::Section { otlp: flags.otlp.or(file.telemetry.otlp), ..file.telemetry };
+    let (mut telemetry, trace_share) = telemetry::check(section, &mut mistakes);
+    telemetry.log_format = flags.log_format.unwrap_or(telemetry.log_format);
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
@@ -172,6 +185,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
         },
         webhooks,
         endpoints,
+        trace_share,
     };
     if settings.open_max == 0 {
         mistakes.push("open_max: is 0: no task could be taken on".to_owned());
@@ -186,7 +200,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     match listen {
         Some(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
-            Ok(Config { listen, data, settings, webhook_secrets, agents })
+            Ok(Config { listen, data, settings, webhook_secrets, telemetry, agents })
         }
         Some(_) | None => Err(Mistakes(mistakes)),
     }
@@ -228,6 +242,22 @@ mod tests {
     fn an_empty_file_is_the_defaults() {
         let config = read("").unwrap();
         assert_eq!((config.listen.to_string().as_str(), config.data.to_str()), (LISTEN, Some(DATA)));
+    }
+
+    #[test]
+    fn the_command_line_says_where_traces_go_before_the_file_and_an_empty_address_is_none() {
+        let file = || toml::from_str("[telemetry]\notlp = \"http://a:1\"\n").unwrap();
+        let with = |otlp: Option<&str>| {
+            let flags = Flags { otlp: otlp.map(str::to_owned), ..Flags::default() };
+            check(file(), flags).map(|config| config.telemetry.otlp.map(|receiver| receiver.address.to_string()))
+        };
+        assert_eq!(with(None).unwrap().as_deref(), Some("http://a:1/v1/traces"));
+        assert_eq!(with(Some("http://b:2")).unwrap().as_deref(), Some("http://b:2/v1/traces"));
+        assert_eq!(with(Some("")).unwrap(), None);
+        assert!(with(Some("b:2")).unwrap_err().to_string().contains("telemetry.otlp: "));
+        for text in ["share = 1.5", "log_format = \"xml\"", "otpl = \"\""] {
+            assert!(read(&format!("[telemetry]\n{text}\n")).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -7,16 +7,15 @@ use std::time::Duration;
 use reach_core::breaker::Change;
 use reach_core::bulkhead::Seat;
 use reach_core::schema;
-use reach_core::task::{Effects, Event, Task, event::Trace};
+use reach_core::task::{Effects, Event, Phase, Task, event::Trace};
 use reach_schemas::call::{TaskRef, Working};
 use reach_schemas::method::push;
-use reach_schemas::{
-    AgentId, CapabilityName, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId, TaskRecord,
-};
+use reach_schemas::{AgentId, CapabilityName, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, TaskId};
 
 use crate::adapter::{Adapter, Delivered};
 use crate::bus::Note;
 use crate::gateway::{Gateway, NotApplied};
+use crate::spans::{Scope, Stepping};
 
 /// How much of a result that is refused is kept with the failure, in bytes, and how deeply nested.
 const QUOTED_MAX: usize = 4096;
@@ -25,9 +24,36 @@ const QUOTED_DEPTH_MAX: usize = 64;
 /// How often the end of an attempt is offered to a store that cannot take it just now, and how long each wait is.
 const STORE_RETRY: Duration = Duration::from_millis(500);
 
+/// The line `task ended`, with the fields of a task's record. A field that is missing says that there is nothing to say.
+macro_rules! tell_end {
+    ($level:ident, $task:expr) => {
+        if let Some(record) = $task.record() {
+            tracing::event!(
+                target: "task",
+                tracing::Level::$level,
+                reach_id = %record.reach_id,
+                from_agent = record.from_agent.as_ref().map(AgentId::as_str),
+                to_agent = record.to_agent.as_ref().map(AgentId::as_str),
+                method = record.method.as_ref().map(CapabilityName::as_str),
+                status_code = record.status_code,
+                latency_ms = record.latency_ms,
+                token_count = record.token_count,
+                error_message = record.error_message,
+                fallback_from = record.fallback_from.as_ref().map(CapabilityName::as_str),
+                "task ended"
+            );
+        }
+    };
+}
+
 impl Gateway {
     /// Carries out what follows from a commit.
-    pub(crate) fn carry_out(&self, task: &Arc<Task>, effects: Effects) {
+    pub(crate) fn carry_out(&self, task: &Arc<Task>, effects: Effects, stepping: Stepping) {
+        self.spans.stepped(task, &effects, stepping);
+        Scope::of_task(task).enter(|| self.carry_out_all(task, effects));
+    }
+
+    fn carry_out_all(&self, task: &Arc<Task>, effects: Effects) {
         let now = self.now();
         // Before the task can be routed again: the router must know of the seat that is free, the breaker that has
         // opened, and the agent that wants to be left alone.
@@ -114,7 +140,7 @@ impl Gateway {
         let key = (task.id(), token);
         let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.under_way.spawn(async move {
-            gateway.deliver(&task).await;
+            Scope::of_task(&task).within(gateway.deliver(&task)).await;
             gateway.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         });
         deliveries.insert(key, running.abort_handle());
@@ -172,12 +198,12 @@ impl Gateway {
             match self.apply(task.id(), event.clone()).await {
                 Ok(_) => return,
                 Err(NotApplied::Store(error)) if self.now() < task.state.deadline_at => {
-                    tracing::warn!(task = %task.id(), %error, "the end of an attempt cannot be stored yet");
+                    tracing::warn!(%error, "the end of an attempt cannot be stored yet");
                     tokio::time::sleep(STORE_RETRY).await;
                 }
                 Err(error) => {
                     let failure = Failure::from(error);
-                    tracing::info!(task = %task.id(), reason = %failure.message, "a late word on an attempt was refused");
+                    tracing::info!(reason = %failure.message, "a late word on an attempt was refused");
                     return;
                 }
             }
@@ -185,23 +211,16 @@ impl Gateway {
     }
 }
 
-/// Writes the one line of a task that has just ended. A field that is missing says that there is nothing to say.
+/// Writes the one line of a task that has just ended. One that came to a result is told only if asked for: its record is
+/// kept with the task and counted in the metrics, and a line a task would set the pace of quick work.
 fn log_end(task: &Task) {
-    let Some(record) = task.record() else { return };
-    let TaskRecord { reach_id, from_agent, to_agent, method, .. } = &record;
-    tracing::info!(
-        target: "task",
-        %reach_id,
-        from_agent = from_agent.as_ref().map(AgentId::as_str),
-        to_agent = to_agent.as_ref().map(AgentId::as_str),
-        method = method.as_ref().map(CapabilityName::as_str),
-        status_code = record.status_code,
-        latency_ms = record.latency_ms,
-        token_count = record.token_count,
-        error_message = record.error_message,
-        fallback_from = record.fallback_from.as_ref().map(CapabilityName::as_str),
-        "task ended"
-    );
+    if matches!(task.state.phase, Phase::Completed { .. }) {
+        if tracing::enabled!(target: "task", tracing::Level::DEBUG) {
+            tell_end!(DEBUG, task);
+        }
+    } else {
+        tell_end!(INFO, task);
+    }
 }
 
 /// A result that does not fit its output schema.

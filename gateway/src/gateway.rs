@@ -21,6 +21,7 @@ use crate::open_tasks::OpenTasks;
 use crate::outbound::Guard;
 use crate::outbox::Outbox;
 use crate::sessions::Sessions;
+use crate::spans::{Spans, Stepping};
 use crate::store::{self, Committer, Outcome, Store};
 use crate::stores::Stores;
 use crate::turns::Turn;
@@ -55,6 +56,9 @@ pub struct Settings {
     pub webhooks: webhook::Settings,
     /// Where agents may be that are reached over HTTP.
     pub endpoints: Guard,
+    /// The share of traces, from 0 to 1, that are recorded, of those that begin here: a caller's own is recorded if it says
+    /// so.
+    pub trace_share: f64,
 }
 
 impl Default for Settings {
@@ -71,6 +75,7 @@ impl Default for Settings {
             fleet: fleet::Settings::default(),
             webhooks: webhook::Settings::default(),
             endpoints: Guard::of_endpoints(Guard::loopback()),
+            trace_share: 1.0,
         }
     }
 }
@@ -110,6 +115,7 @@ pub struct Gateway {
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) spans: Arc<Spans>,
     pub(crate) outbox: Outbox,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
@@ -191,6 +197,7 @@ impl Gateway {
             open,
             waiters,
             metrics: Arc::default(),
+            spans: Arc::new(Spans::new(ports.clock)),
             outbox: Outbox::default(),
             own: Mutex::default(),
             stopping: CancellationToken::new(),
@@ -222,6 +229,12 @@ impl Gateway {
     #[must_use]
     pub const fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Where its spans go.
+    #[must_use]
+    pub const fn spans(&self) -> &Arc<Spans> {
+        &self.spans
     }
 
     /// The connections that agents hold open.
@@ -317,6 +330,7 @@ impl Gateway {
     /// Takes a step, and carries out what follows from it before the turn is over: effects come in the order of commits.
     async fn take_step(&self, turn: &Turn, task: &Arc<Task>, event: Event) -> Result<Option<Arc<Task>>, NotApplied> {
         let now = self.now();
+        let stepping = Stepping { event: event.name(), began: self.spans.begin(&task.span()) };
         let step = step(task, event, now, &mut self.rng()).map_err(NotApplied::Refused)?;
         let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
         let was_final = task.state.phase.name().is_final();
@@ -329,7 +343,7 @@ impl Gateway {
                 if is_told {
                     self.outbox.bell.notify_one();
                 }
-                self.carry_out(&next, step.effects);
+                self.carry_out(&next, step.effects, stepping);
                 Ok(Some(next))
             }
             Outcome::Conflict { .. }

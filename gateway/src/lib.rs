@@ -2,9 +2,9 @@
 //! it arrived, and brings back a result or an explained failure.
 //!
 //! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
-//! `webhook`, `mcp::wire`), edges (their implementations), use cases (`gateway`, `stores`, `turns`, `outbox`, `ops`,
-//! `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`), assembly (`boot`, `cli`). A layer names
-//! only those below it, and use cases never name an edge.
+//! `spans`, `webhook`, `mcp::wire`), edges (their implementations, `telemetry`), use cases (`gateway`, `stores`, `turns`,
+//! `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`), assembly (`boot`,
+//! `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
 pub mod boot;
@@ -25,8 +25,10 @@ pub mod outbox;
 pub mod rest;
 pub mod rpc;
 pub mod sessions;
+pub mod spans;
 pub mod store;
 pub mod stores;
+pub mod telemetry;
 pub mod transport;
 pub mod turns;
 pub mod waiters;

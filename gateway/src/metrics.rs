@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use reach_core::evaluation::Evaluation;
 use reach_core::task::{Effects, Task};
@@ -55,10 +54,9 @@ impl Metrics {
         self.evaluation().refused(submit, code, now);
     }
 
-    /// The router was asked at `asked`, and has answered just now.
-    pub fn routed(&self, capability: Option<&CapabilityName>, asked: Instant, now: Timestamp) {
-        let took = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.evaluation().routed(capability, took, now);
+    /// The router took so many microseconds to answer.
+    pub fn routed(&self, capability: Option<&CapabilityName>, took_us: u64, now: Timestamp) {
+        self.evaluation().routed(capability, took_us, now);
     }
 }
 

@@ -140,7 +140,7 @@ impl Gateway {
         let host = match url.parse() {
             Ok(parsed) => host_of(&parsed),
             Err(error) => {
-                tracing::error!(task = %task.id(), %error, "a receiver that was taken on is no address");
+                tracing::error!(reach_id = %task.id(), %error, "a receiver that was taken on is no address");
                 return None;
             }
         };

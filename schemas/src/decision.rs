@@ -43,6 +43,9 @@ pub struct Decision {
     /// The queue where it waits for a person from then on. None: no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
+    /// How long choosing took, in microseconds. None: nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_us: Option<u64>,
 }
 
 /// The stages of routing, in the order in which they are asked; the first that decides wins.

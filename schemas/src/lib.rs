@@ -31,5 +31,5 @@ pub use pattern::AgentPattern;
 pub use raw::RawJson;
 pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskRecord, TaskView};
 pub use time::{Span, Timestamp};
-pub use trace::Traceparent;
+pub use trace::{SpanId, TraceId, Traceparent};
 pub use webhook::{Callback, EventType, WebhookEvent, WebhookState, WebhookTry, WebhookView};

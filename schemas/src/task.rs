@@ -292,7 +292,8 @@ pub struct Delivery {
     pub attempt_until: Timestamp,
     /// When the whole task is over.
     pub deadline_at: Timestamp,
-    /// W3C `traceparent`, if the caller sent one.
+    /// W3C `traceparent`: the trace that the task belongs to, and the span of this attempt. It is the same however often the
+    /// attempt is delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<crate::Traceparent>,
 }

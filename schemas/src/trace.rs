@@ -1,7 +1,8 @@
 //! The trace that a request belongs to, as W3C Trace Context writes it (<https://www.w3.org/TR/trace-context-2/>, level 1
-//! and 2, section 3.2): carried, never changed beyond what the specification asks of one who carries it.
+//! and 2, section 3.2), and what whoever takes part in it may change: the span that the next one hangs under.
 
 use std::fmt;
+use std::num::{NonZeroU64, NonZeroU128};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -20,19 +21,109 @@ pub struct TraceparentError {
 const DASHES: [usize; 3] = [2, 35, 52];
 /// How long it is in version 00.
 const LEN: usize = 55;
-/// The flags that have a meaning: sampled (level 1), and that the trace id is random (level 2).
-const KNOWN_FLAGS: u8 = 0b11;
+/// Whoever recorded what came before may have kept it (level 1).
+const SAMPLED: u8 = 0b01;
+/// The last 7 bytes of the trace's id are random (level 2).
+const RANDOM: u8 = 0b10;
+
+/// A trace: everything that came of one request, in whatever process. 32 hexadecimal digits, not all zeros.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceId(NonZeroU128);
+
+/// One thing that was done for a trace. 16 hexadecimal digits, not all zeros.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpanId(NonZeroU64);
+
+macro_rules! number {
+    ($type:ident, $plain:ty, $nonzero:ty, $form:literal) => {
+        impl $type {
+            /// The id with this number. None: it is zero, which stands for no id.
+            #[must_use]
+            pub const fn new(number: $plain) -> Option<Self> {
+                match <$nonzero>::new(number) {
+                    Some(number) => Some(Self(number)),
+                    None => None,
+                }
+            }
+
+            /// As a number.
+            #[must_use]
+            pub const fn get(self) -> $plain {
+                self.0.get()
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $form, self.0)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+number!(TraceId, u128, NonZeroU128, "{:032x}");
+number!(SpanId, u64, NonZeroU64, "{:016x}");
+
+impl TraceId {
+    /// A number of 56 bits that is random if the trace's ids are as level 2 has them: what is decided by it is decided
+    /// alike by all who take part.
+    #[must_use]
+    pub const fn randomness(self) -> u64 {
+        (self.0.get() as u64) & ((1 << 56) - 1)
+    }
+}
 
 /// A `traceparent`, in version 00. One of a newer version is read by its first four fields and carried on in version 00,
 /// with the flags that are known, as the specification has it (section 4.3).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Traceparent(Box<str>);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Traceparent {
+    trace_id: TraceId,
+    parent_id: SpanId,
+    flags: u8,
+}
 
 impl Traceparent {
-    /// As it is written.
+    /// The context of a span of a trace whose id ends in 7 random bytes.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub const fn new(trace_id: TraceId, span: SpanId, is_sampled: bool) -> Self {
+        Self { trace_id, parent_id: span, flags: if is_sampled { RANDOM | SAMPLED } else { RANDOM } }
+    }
+
+    /// The trace.
+    #[must_use]
+    pub const fn trace_id(&self) -> TraceId {
+        self.trace_id
+    }
+
+    /// The span that whatever gets this hangs under.
+    #[must_use]
+    pub const fn parent_id(&self) -> SpanId {
+        self.parent_id
+    }
+
+    /// Whether whoever takes part is asked to record it.
+    #[must_use]
+    pub const fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// The flags, as a byte.
+    #[must_use]
+    pub const fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// The same trace, for what hangs under another span of it. Flags that have no meaning yet are not carried on
+    /// (section 3.2.2.5).
+    #[must_use]
+    pub const fn under(&self, span: SpanId) -> Self {
+        Self { trace_id: self.trace_id, parent_id: span, flags: self.flags & (SAMPLED | RANDOM) }
     }
 }
 
@@ -50,31 +141,31 @@ fn read(text: &str) -> Option<Traceparent> {
         b'0'..=b'9' | b'a'..=b'f' => !DASHES.contains(&at),
         _ => false,
     };
-    let is_zero = |part: &str| part.bytes().all(|byte| byte == b'0');
-    let (version, ids, flags) = (&first[..2], &first[2..53], &first[53..]);
-    if !first.bytes().enumerate().all(is_in_place) || is_zero(&first[3..35]) || is_zero(&first[36..52]) {
+    if !first.bytes().enumerate().all(is_in_place) {
         return None;
     }
-    match (version, &text[LEN..]) {
+    let trace_id = TraceId::new(u128::from_str_radix(&first[3..35], 16).ok()?)?;
+    let parent_id = SpanId::new(u64::from_str_radix(&first[36..52], 16).ok()?)?;
+    let flags = u8::from_str_radix(&first[53..], 16).ok()?;
+    match (&first[..2], &text[LEN..]) {
         ("ff", _) => None,
-        ("00", rest) => rest.is_empty().then(|| Traceparent(first.into())),
+        ("00", rest) => rest.is_empty().then_some(Traceparent { trace_id, parent_id, flags }),
         (_, rest) => {
-            let known = u8::from_str_radix(flags, 16).ok()? & KNOWN_FLAGS;
             let has_more = rest.is_empty() || rest.starts_with('-');
-            has_more.then(|| Traceparent(format!("00{ids}{known:02x}").into()))
+            has_more.then_some(Traceparent { trace_id, parent_id, flags: flags & (SAMPLED | RANDOM) })
         }
     }
 }
 
 impl fmt::Display for Traceparent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "00-{}-{}-{:02x}", self.trace_id, self.parent_id, self.flags)
     }
 }
 
 impl Serialize for Traceparent {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&self.0)
+        s.collect_str(self)
     }
 }
 
@@ -109,7 +200,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
         let read = text.parse::<Traceparent>().ok();
-        assert_eq!(read.as_ref().map(Traceparent::as_str), expected, "{text}");
+        assert_eq!(read.map(|read| read.to_string()).as_deref(), expected, "{text}");
     }
 
     #[test]
@@ -152,5 +243,19 @@ mod tests {
         check(&format!("cc-{TRACE}-{PARENT}-fe-what-é"), Some(&known("02")));
         check(&format!("cc-{TRACE}-{PARENT}-01-"), Some(&known("01")));
         check(&format!("cc-{TRACE}-{PARENT}-01.what"), None);
+    }
+
+    #[test]
+    fn what_hangs_under_another_span_is_of_the_same_trace_and_as_sampled() {
+        let span = SpanId::new(0xab).unwrap();
+        for (flags, carried) in [("00", "00"), ("01", "01"), ("03", "03"), ("ff", "03")] {
+            let read: Traceparent = format!("00-{TRACE}-{PARENT}-{flags}").parse().unwrap();
+            assert_eq!(read.under(span).to_string(), format!("00-{TRACE}-00000000000000ab-{carried}"));
+            assert_eq!(read.under(span).is_sampled(), carried != "00");
+        }
+        let new = Traceparent::new(TraceId::new(0x1_ff00_0000_0000_0007).unwrap(), span, true);
+        assert_eq!(new.to_string(), "00-0000000000000001ff00000000000007-00000000000000ab-03");
+        assert_eq!(new.trace_id().randomness(), 7, "the last 7 bytes");
+        assert!(SpanId::new(0).is_none() && TraceId::new(0).is_none());
     }
 }

@@ -250,7 +250,7 @@ impl Gateway {
             let trace = Trace::Unknown;
             if let Err(error) = self.apply(task_id, Event::Fail { token, failure, trace }).await {
                 let failure = Failure::from(error);
-                tracing::info!(task = %task_id, %agent, reason = %failure.message, "an attempt was not taken back");
+                tracing::info!(reach_id = %task_id, %agent, reason = %failure.message, "an attempt was not taken back");
             }
         }
     }

@@ -13,6 +13,7 @@ pub mod overview;
 pub mod read;
 pub mod redrive;
 pub mod report;
+pub mod route;
 pub mod submit;
 pub mod wait;
 pub mod webhooks;

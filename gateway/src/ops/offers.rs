@@ -8,7 +8,7 @@ use reach_schemas::call::TaskRef;
 use reach_schemas::method::push;
 use reach_schemas::{AgentId, FencingToken};
 
-use super::submit::Routed;
+use super::route::Routed;
 use crate::gateway::Gateway;
 
 /// How many offers an agent is shown when it comes.

@@ -9,6 +9,7 @@ use reach_schemas::{AgentId, CapabilityName, ErrorCode, PhaseName, Span, Timesta
 use crate::gateway::Gateway;
 use crate::open_tasks;
 use crate::outbox::ToldCounts;
+use crate::spans::Counts;
 use crate::store::OutboxCounts;
 use crate::store::committer::Batches;
 
@@ -99,6 +100,8 @@ pub struct Snapshot {
     pub connections: u64,
     /// How many of them an agent could be pushed work over.
     pub sessions: usize,
+    /// What became of the spans of sampled traces.
+    pub spans: Counts,
     /// How much memory the process has, in bytes.
     pub resident_bytes: Option<u64>,
 }
@@ -175,6 +178,7 @@ impl Gateway {
             waiters: self.waiters.len(),
             connections: self.metrics.connections(),
             sessions: self.sessions.len(),
+            spans: self.spans.counts(),
             resident_bytes: crate::metrics::resident_bytes(),
         }
     }

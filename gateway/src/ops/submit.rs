@@ -2,24 +2,23 @@
 //! waited for on the connection may be in memory until then.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use reach_core::access::{Caller, Grant};
 use reach_core::admission::Class;
 use reach_core::bulkhead::{Place, Seat};
 use reach_core::digest::{Fingerprint, fingerprint};
-use reach_core::fleet::{Ask, Offering, Route, Unroutable, Yields};
+use reach_core::fleet::{Unroutable, Yields};
 use reach_core::idempotency::{self, Verdict};
 use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, Wanted, step};
 use reach_schemas::card::limits::CALLBACKS_MAX;
 use reach_schemas::{
-    AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, Mode, PhaseName, Protocol, Span, Submit,
-    TaskId, TaskView, Tier, Timestamp,
+    ErrorCode, Failure, FencingToken, IdempotencyKey, PhaseName, Span, Submit, TaskId, TaskView, Tier, Timestamp,
 };
 
 use super::bounds;
 use crate::gateway::Gateway;
 use crate::open_tasks::{self, Parking};
+use crate::spans::{Scope, Stepping};
 use crate::store::{Key, Outcome};
 
 /// How often an insert is tried again when its key's task vanished meanwhile.
@@ -29,59 +28,11 @@ const KEY_RACES_MAX: u32 = 3;
 struct Prepared {
     task: Task,
     step: Step,
+    stepping: Stepping,
     /// What it waits for, if it was deferred.
     parking: Option<Parking>,
     /// Whether its caller waits for its end on the connection.
     is_waited_for: bool,
-}
-
-/// Where the router sends a task.
-pub(crate) enum Routed {
-    /// To one agent.
-    To(Route),
-    /// To whoever claims it.
-    Offered(Offering),
-}
-
-impl Routed {
-    fn tier(&self) -> Tier {
-        match self {
-            Self::To(route) => route.assignment.plan.tier,
-            Self::Offered(offering) => offering.plan.tier,
-        }
-    }
-
-    /// The agent and capability whose seat and permit were taken, if any were.
-    pub(crate) fn taken(&self) -> Option<(AgentId, CapabilityName)> {
-        match self {
-            Self::To(Route { assignment, .. }) => Some((assignment.agent_id.clone(), assignment.capability.clone())),
-            Self::Offered(_) => None,
-        }
-    }
-
-    /// The line that it stands in until an agent pulls it. None: it is handed over at once.
-    fn queue(&self) -> Option<Parking> {
-        let line = |agents, capability: &CapabilityName, tier| {
-            Some(Parking { agents, for_seat: true, capability: capability.clone(), tier, takes: Span::ZERO })
-        };
-        match self {
-            Self::To(Route { assignment, .. }) if assignment.protocol == Protocol::Queue => {
-                line(vec![assignment.agent_id.clone()], &assignment.capability, assignment.plan.tier)
-            }
-            Self::To(_) => None,
-            Self::Offered(Offering { to, plan, .. }) => {
-                let agents = to.iter().map(|offered| offered.agent_id.clone()).collect();
-                line(agents, &to.first()?.capability, plan.tier)
-            }
-        }
-    }
-
-    pub(crate) fn into_event(self) -> Event {
-        match self {
-            Self::To(Route { assignment, decision }) => Event::Assign { assignment, decision },
-            Self::Offered(Offering { to, plan, decision }) => Event::Offer { to, plan, decision },
-        }
-    }
 }
 
 fn invalid(message: impl Into<String>) -> Failure {
@@ -135,9 +86,12 @@ impl Gateway {
         submit: Submit,
         is_waited_for: bool,
     ) -> Result<TaskView, Failure> {
+        let traceparent = Some(Scope::adopt(id, submit.traceparent, self.settings.trace_share));
+        let submit = Submit { traceparent, ..submit };
         let taken_on = self.take_on(id, grant, &submit, is_waited_for).await;
-        if let Err(refusal) = &taken_on {
-            self.metrics.refused(&submit, refusal.code, self.now());
+        match &taken_on {
+            Ok(view) => Scope::is_about(view.task_id),
+            Err(refusal) => self.metrics.refused(&submit, refusal.code, self.now()),
         }
         taken_on
     }
@@ -211,10 +165,11 @@ impl Gateway {
             let begin_by = task.state.deadline_at - queue.takes;
             self.admit_to_wait(&class, queue.for_seat.then_some(begin_by), now)?;
         }
+        let stepping = Stepping { event: event.name(), began: self.spans.begin(&task.span()) };
         let step = step(&task, event, now, &mut self.rng()).map_err(|refusal: Refusal| {
             Failure::new(ErrorCode::Internal, format!("a new task refused its first step: {refusal}"))
         })?;
-        Ok(Prepared { task, step, parking, is_waited_for })
+        Ok(Prepared { task, step, stepping, parking, is_waited_for })
     }
 
     /// Whether it is known that nobody can take a new task before its deadline, and nothing stands in for the work.
@@ -244,7 +199,7 @@ impl Gateway {
         let priority = task.birth.priority();
         let victim = if parking.for_seat { self.open.victim(&parking.agents, priority) } else { None };
         let Some((id, token)) = victim else { return };
-        tracing::info!(task = %id, made_way_for = %task.id(), priority, "stopped for more urgent work");
+        tracing::info!(reach_id = %id, made_way_for = %task.id(), priority, "stopped for more urgent work");
         // If it has ended meanwhile, its seat is free all the same.
         let _ = self.apply(id, Event::Preempt { token, priority }).await;
     }
@@ -257,41 +212,6 @@ impl Gateway {
         task.birth.submit.deadline.unwrap_or(usual)
     }
 
-    /// Asks the router who gets the task as it is, or who may claim it.
-    pub(crate) fn route(
-        &self,
-        task: &Task,
-        caller: &Caller,
-        seat: Seat,
-        yields: Option<Yields<'_>>,
-        now: Timestamp,
-    ) -> Result<Routed, Unroutable> {
-        let ask = Ask {
-            caller,
-            target: &task.state.target,
-            params: task.birth.submit.params.as_ref(),
-            tried: task.state.tried().collect(),
-            attempt: task.state.next_attempt(),
-            turn: task.state.turn(self.open.is_orphan(task)),
-            attempt_timeout: task.birth.submit.attempt_timeout,
-            seat,
-            yields,
-        };
-        let asked = Instant::now();
-        let routed = self.ask_router(&ask, task.mode(), now);
-        self.metrics.routed(task.state.target.capability.as_ref(), asked, now);
-        routed
-    }
-
-    fn ask_router(&self, ask: &Ask<'_>, mode: Mode, now: Timestamp) -> Result<Routed, Unroutable> {
-        let mut rng = self.rng();
-        let mut fleet = self.fleet();
-        match mode {
-            Mode::Direct => fleet.route(ask, now, &mut rng).map(Routed::To),
-            mode @ (Mode::Queue | Mode::Broadcast) => fleet.offer_to_all(ask, mode, now, &mut rng).map(Routed::Offered),
-        }
-    }
-
     /// Stores a prepared task with its key. None: the key's task vanished meanwhile, try again.
     async fn insert(
         &self,
@@ -300,13 +220,13 @@ impl Gateway {
         submit: &Submit,
         print: Option<Fingerprint>,
     ) -> Result<Option<TaskView>, Failure> {
-        let Prepared { task, step, parking, is_waited_for } = prepared;
+        let Prepared { task, step, stepping, parking, is_waited_for } = prepared;
         let task = Arc::new(Task { state: step.state, ..task });
         let turn = self.stores.turn(task.id()).await;
         match self.stores.insert((*task).clone(), key, self.now(), is_waited_for).await {
             Ok(Outcome::Inserted) => {
                 let view = task.view();
-                self.carry_out(&task, step.effects);
+                self.carry_out(&task, step.effects, stepping);
                 let Some(parking) = parking else { return Ok(Some(view)) };
                 self.open.park(&task, parking.clone());
                 // What makes way takes its own turn.

@@ -21,11 +21,25 @@ pub use request::{Request, refuse_unless_json, traceparent_of};
 pub use routes::{Operation, ROUTES, Route};
 
 use crate::rpc::methods::Context;
+use crate::spans::Asked;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Answers one request. Whatever is wrong is a problem body.
 pub async fn answer(context: &Context, operation: Operation, request: &Request) -> Response<Bytes> {
+    let name = || {
+        let route = ROUTES.iter().find(|route| route.operation == operation);
+        route.map_or_else(String::new, |route| format!("{} {}", route.verb, route.path)).into()
+    };
+    let asked = Asked { transport: context.transport, parent: traceparent_of(&request.headers) };
+    let flaw = |response: &Response<Bytes>| {
+        let status = response.status();
+        status.is_server_error().then(|| status.to_string())
+    };
+    asked.answer(context.gateway.spans(), name, carry_out(context, operation, request), flaw).await
+}
+
+async fn carry_out(context: &Context, operation: Operation, request: &Request) -> Response<Bytes> {
     let answer = match operation {
         Operation::AgentRegister => agents::register(context, request).await,
         Operation::AgentHeartbeat => agents::heartbeat(context, request).await,

@@ -13,6 +13,7 @@ use super::near::no_method;
 use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
 use crate::gateway::Gateway;
 use crate::sessions::{Sender, SessionId};
+use crate::spans::Asked;
 
 /// What a transport knows of the connection that a call came over.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct Context {
     pub traceparent: Option<Traceparent>,
     /// Cancelled once the caller is known to be gone: what it would be given then is given to nobody.
     pub gone: CancellationToken,
+    /// Over what it came: `http`, `websocket` or `stdio`.
+    pub transport: &'static str,
 }
 
 /// A connection over which the gateway can speak first.
@@ -40,7 +43,7 @@ impl Context {
     /// A task to take on, as the params have it; the trace is the transport's if they have none.
     fn submit(&self, call: &Call<'_>) -> Result<Submit, ErrorObjectOwned> {
         let submit: Submit = decode_params(call.params)?;
-        let traceparent = submit.traceparent.or_else(|| self.traceparent.clone());
+        let traceparent = submit.traceparent.or(self.traceparent);
         Ok(Submit { traceparent, ..submit })
     }
 
@@ -69,6 +72,12 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     let Some(method) = Method::by_name(&call.method) else {
         return Err(refusal(ErrorCode::MethodNotFound, no_method(&call.method)));
     };
+    let asked = Asked { transport: context.transport, parent: context.traceparent };
+    let flaw = |outcome: &Outcome| outcome.as_ref().err().map(|error| error.message().to_owned());
+    asked.answer(context.gateway.spans(), || method.name().into(), carry_out(context, method, call), flaw).await
+}
+
+async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let gateway = &context.gateway;
     let grant = |agent: Option<&AgentId>| context.grant(method, agent).map_err(|failure| error_of(failure, None));
     match method {

@@ -34,6 +34,7 @@ impl App {
             connection: None,
             traceparent: None,
             gone: CancellationToken::new(),
+            transport: "http",
         }
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Outgoing {
 
 impl Conversation {
     /// Opens a session with a peer. None: it was closed at once.
-    pub(super) fn open(gateway: &Arc<Gateway>, drain: &Drain) -> Option<(Self, Outgoing)> {
+    pub(super) fn open(gateway: &Arc<Gateway>, drain: &Drain, transport: &'static str) -> Option<(Self, Outgoing)> {
         let at_close = Arc::clone(gateway);
         let (handle, pushes) = gateway.sessions().open(move |agents| at_close.disconnected(&agents));
         let connection = Connection { session: handle.id(), sender: handle.sender()? };
@@ -62,6 +62,7 @@ impl Conversation {
                 connection: Some(connection),
                 traceparent: None,
                 gone: gone.clone(),
+                transport,
             },
             handle: Arc::new(handle),
             drain: drain.clone(),

@@ -46,7 +46,7 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let drain = Drain::new(stop);
-    let Some((conversation, outgoing)) = Conversation::open(&gateway, &drain) else { return Ok(()) };
+    let Some((conversation, outgoing)) = Conversation::open(&gateway, &drain, "stdio") else { return Ok(()) };
     let (close, closing) = oneshot::channel();
     let mut lines = Lines::new(reader, TEXT_MAX);
     let hearing = async {

@@ -62,7 +62,7 @@ pub(super) async fn get(app: Arc<App>, mut request: Request) -> Response {
 
 /// Talks with a peer until one of both ends it.
 async fn converse(socket: WebSocket, app: &App) {
-    let Some((conversation, outgoing)) = Conversation::open(&app.gateway, &app.drain) else { return };
+    let Some((conversation, outgoing)) = Conversation::open(&app.gateway, &app.drain, "websocket") else { return };
     let (sink, mut stream) = socket.split();
     let (close, closing) = oneshot::channel();
     let hearing = async {

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::gateway::{Gateway, NotApplied};
 use crate::open_tasks::Parking;
+use crate::spans::Scope;
 
 /// How many due tasks are worked on at once.
 const AT_ONCE: usize = 256;
@@ -67,21 +68,25 @@ impl Gateway {
             Ok(Some(task)) => task,
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(task = %id, %error, "a due task cannot be read");
+                tracing::warn!(reach_id = %id, %error, "a due task cannot be read");
                 self.open.schedule(id, self.now() + STORE_RETRY);
                 return;
             }
         };
-        let now = self.now();
+        Scope::of_task(&task).within(self.take_on_from(&task)).await;
+    }
+
+    async fn take_on_from(&self, task: &Arc<Task>) {
+        let (id, now) = (task.id(), self.now());
         let Some(due_at) = task.due_at() else { return };
         let is_waiting = matches!(&task.state.phase, Phase::Submitted { offered, .. } if offered.is_empty());
         if is_waiting && now < task.state.deadline_at {
-            self.dispatch(&task, now).await;
+            self.dispatch(task, now).await;
         } else if due_at <= now {
-            self.step_or_look_again(&task, Event::Due).await;
+            self.step_or_look_again(task, Event::Due).await;
         } else {
             // Its copy may have been forgotten because it was old.
-            self.open.put(&task);
+            self.open.put(task);
             self.open.schedule(id, due_at);
         }
     }
@@ -96,12 +101,12 @@ impl Gateway {
                 false
             }
             Err(NotApplied::Store(error)) => {
-                tracing::warn!(task = %task.id(), %error, "a step cannot be stored yet");
+                tracing::warn!(%error, "a step cannot be stored yet");
                 self.open.schedule(task.id(), self.now() + STORE_RETRY);
                 false
             }
             Err(NotApplied::Refused(refusal)) => {
-                tracing::debug!(task = %task.id(), %refusal, "a due task had nothing to do");
+                tracing::debug!(%refusal, "a due task had nothing to do");
                 if let Some(at) = task.due_at() {
                     self.open.schedule(task.id(), at.max(self.now() + Span::from_ms(10)));
                 }

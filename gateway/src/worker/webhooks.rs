@@ -220,15 +220,15 @@ impl Gateway {
         let error = tried.error.as_deref().unwrap_or_default();
         let stage = match next {
             Next::Delivered => {
-                tracing::debug!(webhook = %id, %host, %task, tries, "a webhook was delivered");
+                tracing::debug!(webhook = %id, %host, reach_id = %task, tries, "a webhook was delivered");
                 Stage::Delivered { at: now }
             }
             Next::Again { due_at } => {
-                tracing::info!(webhook = %id, %host, %task, tries, %due_at, error, "a webhook will be sent again");
+                tracing::info!(webhook = %id, %host, reach_id = %task, tries, %due_at, error, "a webhook will be sent again");
                 Stage::Waiting { due_at }
             }
             Next::Failed => {
-                tracing::warn!(webhook = %id, %host, %task, tries, error, "a webhook was given up on; webhook/retry sends it again");
+                tracing::warn!(webhook = %id, %host, reach_id = %task, tries, error, "a webhook was given up on; webhook/retry sends it again");
                 Stage::Failed { at: now }
             }
             Next::Gone => {
@@ -251,7 +251,7 @@ impl Gateway {
             }
             Some(_) => {}
             None => {
-                tracing::warn!(%host, %task, "a task's receiver answered 410: it is told nothing more of this task")
+                tracing::warn!(%host, reach_id = %task, "a task's receiver answered 410: it is told nothing more of this task")
             }
         }
     }

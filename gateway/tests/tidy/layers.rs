@@ -33,6 +33,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("sessions", Layer::Port),
     ("metrics", Layer::Port),
     ("outbound", Layer::Port),
+    ("spans", Layer::Port),
     ("webhook", Layer::Port),
     ("mcp::wire", Layer::Port),
     ("store::sqlite", Layer::Edge),

@@ -57,20 +57,24 @@ async fn a_key_in_the_header_gives_the_same_task_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_trace_in_the_header_reaches_the_agent() {
+async fn a_trace_in_the_header_goes_on_to_the_agent_under_another_span() {
     let running = start().await;
     let (web, mut agent) = (Web::new(&running), Puller::start(&running).await);
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let submit = json!({ "jsonrpc": "2.0", "id": 1, "method": "task/submit", "params": work(json!({})) });
     for (path, body) in [("/tasks", work(json!({}))), ("/rpc", submit)] {
         assert!(web.post_with(path, &[("traceparent", trace)], &body).await.status < 300);
-        assert_eq!(agent.pull().await["traceparent"], trace, "{path}");
+        let given = agent.pull().await["traceparent"].as_str().unwrap().to_owned();
+        assert_eq!((&given[..36], &given[52..]), (&trace[..36], "-01"), "{path}");
+        assert_ne!(given, trace, "{path}");
     }
     for (path, wait) in [("/reach", "1ms"), ("/agent/worker@n/invoke", "1ms")] {
         let mut body = work(json!({}));
         body["wait"] = wait.into();
         assert_eq!(web.post_with(path, &[("traceparent", trace)], &body).await.status, 202);
-        assert_eq!(agent.pull().await["traceparent"], trace, "{path}");
+        let given = agent.pull().await["traceparent"].as_str().unwrap().to_owned();
+        assert_eq!((&given[..36], &given[52..]), (&trace[..36], "-01"), "{path}");
+        assert_ne!(given, trace, "{path}");
     }
 }
 
@@ -86,11 +90,14 @@ async fn a_trace_of_the_body_comes_first_and_a_malformed_header_is_as_if_it_were
     body["traceparent"] = own.into();
     for (path, body) in [("/tasks", body.clone()), ("/rpc", submit(body))] {
         web.post_with(path, &header, &body).await;
-        assert_eq!(agent.pull().await["traceparent"], own, "{path}");
+        let given = agent.pull().await["traceparent"].as_str().unwrap().to_owned();
+        assert_eq!((&given[..36], &given[52..]), (&own[..36], "-00"), "{path}");
     }
     for (path, body) in [("/tasks", work(json!({}))), ("/rpc", submit(work(json!({}))))] {
         assert!(web.post_with(path, &[("traceparent", "00-x-y-01")], &body).await.status < 300);
-        assert!(agent.pull().await["traceparent"].is_null(), "{path}");
+        let task = agent.pull().await;
+        let begun = format!("00-{}-", task["task_id"].as_str().unwrap().replace('-', ""));
+        assert!(task["traceparent"].as_str().unwrap().starts_with(&begun), "{path}: a trace with the task's id begins");
     }
     let mut malformed = work(json!({}));
     malformed["traceparent"] = "00-1".into();

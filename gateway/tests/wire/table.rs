@@ -127,7 +127,7 @@ fn comparable(answer: &str) -> String {
     let (mut comparable, mut is_duration) = (String::new(), false);
     for (at, part) in answer.split('"').enumerate() {
         let is_instant = part.parse::<reach_schemas::Timestamp>().is_ok();
-        let is_id = part.parse::<reach_schemas::TaskId>().is_ok();
+        let is_id = part.parse::<reach_schemas::TaskId>().is_ok() || part.parse::<reach_schemas::Traceparent>().is_ok();
         comparable.push_str(if at > 0 { "\"" } else { "" });
         let part = if is_duration {
             part.trim_start_matches([':', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])

@@ -88,7 +88,7 @@ pub struct Submit {
     /// Who asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_agent: Option<AgentId>,
-    /// W3C trace context, carried to the agent.
+    /// W3C `traceparent` of whoever asks: what is done for the task hangs under it. None: a trace of its own begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<Traceparent>,
     /// Who is told of the end by a signed webhook, at most 16. A replay keeps those of the first request.

@@ -58,7 +58,7 @@ impl Context {
             attempt: delivery.attempt,
             idempotency_key: delivery.idempotency_key.clone(),
             deadline_at: delivery.deadline_at,
-            traceparent: delivery.traceparent.clone(),
+            traceparent: delivery.traceparent,
             tokens: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
@@ -143,10 +143,11 @@ impl Context {
         self.inner.task_id
     }
 
-    /// W3C `traceparent`, if the caller sent one.
+    /// W3C `traceparent`: the trace that the task belongs to, and the span of this attempt. What the handler does hangs under
+    /// it; so does what it asks of others with it ([`TaskRequest::traceparent`](crate::TaskRequest::traceparent)).
     #[must_use]
-    pub fn traceparent(&self) -> Option<&str> {
-        self.inner.traceparent.as_ref().map(Traceparent::as_str)
+    pub fn traceparent(&self) -> Option<Traceparent> {
+        self.inner.traceparent
     }
 
     /// A client that shares the agent's connection, for asking other agents.

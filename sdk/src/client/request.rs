@@ -131,9 +131,9 @@ impl TaskRequest {
         self
     }
 
-    /// W3C trace context, carried to the agent.
-    pub fn traceparent(mut self, traceparent: impl AsRef<str>) -> Self {
-        self.submit.traceparent = self.parsed("traceparent", traceparent.as_ref());
+    /// W3C `traceparent`: what is done for the task hangs under its span. Without one, a trace begins.
+    pub fn traceparent(mut self, traceparent: impl Display) -> Self {
+        self.submit.traceparent = self.parsed("traceparent", &traceparent.to_string());
         self
     }
 

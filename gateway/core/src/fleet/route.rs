@@ -194,6 +194,7 @@ impl Fleet {
             rule: None,
             suggestions: Vec::new(),
             queue: None,
+            took_us: None,
         }
     }
 }

@@ -166,6 +166,34 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What it is, in a word.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Assign { .. } => "assign",
+            Self::Offer { .. } => "offer",
+            Self::Defer { .. } => "defer",
+            Self::GiveUp { .. } => "give_up",
+            Self::Claim { .. } => "claim",
+            Self::Delivered { .. } => "delivered",
+            Self::Accept { .. } => "accept",
+            Self::Progress { .. } => "progress",
+            Self::Renew { .. } => "renew",
+            Self::Complete { .. } => "complete",
+            Self::Fail { .. } => "fail",
+            Self::Release { .. } => "release",
+            Self::Poison { .. } => "poison",
+            Self::Preempt { .. } => "preempt",
+            Self::Take { .. } => "take",
+            Self::Person { .. } => "person",
+            Self::Cancel => "cancel",
+            Self::Due => "due",
+            Self::Redrive { .. } => "redrive",
+        }
+    }
+}
+
 /// What a person says of a task that they took.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Word {

@@ -72,6 +72,7 @@ fn decision(next: &Next<'_>, queue: &QueueName) -> Decision {
         rule: None,
         suggestions: Vec::new(),
         queue: Some(queue.clone()),
+        took_us: None,
     }
 }
 

@@ -8,6 +8,7 @@ pub mod event;
 pub mod human;
 pub mod phase;
 pub mod preempt;
+pub mod spans;
 pub mod step;
 pub mod view;
 mod wait;
@@ -296,7 +297,7 @@ impl Task {
             idempotency_key: self.birth.delivery_key(),
             attempt_until: self.state.phase.until().unwrap_or(self.state.deadline_at),
             deadline_at: self.state.deadline_at,
-            traceparent: submit.traceparent.clone(),
+            traceparent: Some(self.attempt_span(attempt.token)),
         })
     }
 }

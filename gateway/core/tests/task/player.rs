@@ -74,6 +74,7 @@ pub(crate) fn decision() -> Decision {
         rule: None,
         suggestions: Vec::new(),
         queue: None,
+        took_us: None,
     }
 }
 

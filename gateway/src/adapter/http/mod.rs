@@ -8,8 +8,8 @@
 //!
 //! A result may come with `Agent-Reach-Token-Count`, the tokens of a language model that it took.
 //!
-//! A delivery carries `Idempotency-Key`, `Agent-Reach-Task-Id`, `Agent-Reach-Token` and, if the caller sent one,
-//! `traceparent` as headers too, so that a proxy or a framework can use them without reading the body.
+//! A delivery carries `Idempotency-Key`, `Agent-Reach-Task-Id`, `Agent-Reach-Token` and `traceparent` as headers too, so
+//! that a proxy or a framework can use them without reading the body.
 
 mod answer;
 mod client;
@@ -21,9 +21,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use reach_schemas::call::HealthReport;
-use reach_schemas::{
-    AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, Span, TaskId, Traceparent,
-};
+use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, Span, TaskId};
 use tokio::time::Instant;
 
 use self::client::Client;
@@ -130,10 +128,11 @@ fn headers(delivery: &Delivery) -> HeaderMap {
     headers.insert(ACCEPT, JSON);
     headers.insert(TOKEN, HeaderValue::from(delivery.token.0));
     let task_id = delivery.task_id.to_string();
+    let traceparent = delivery.traceparent.map(|context| context.to_string());
     let texts = [
         (TASK_ID, Some(task_id.as_str())),
         (IDEMPOTENCY_KEY, Some(delivery.idempotency_key.as_str())),
-        (TRACEPARENT, delivery.traceparent.as_ref().map(Traceparent::as_str)),
+        (TRACEPARENT, traceparent.as_deref()),
     ];
     for (name, text) in texts {
         // What cannot stand in a header stands in the body all the same.

@@ -39,7 +39,7 @@ impl Line {
         command.env("AGENT_REACH_IDEMPOTENCY_KEY", &delivery.idempotency_key);
         command.env("AGENT_REACH_CAPABILITY", delivery.capability.as_str());
         command.env("AGENT_REACH_DEADLINE", delivery.attempt_until.to_string());
-        command.envs(delivery.traceparent.iter().map(|parent| ("TRACEPARENT", parent.as_str())));
+        command.envs(delivery.traceparent.map(|context| ("TRACEPARENT", context.to_string())));
         command
     }
 

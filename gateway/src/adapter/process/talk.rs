@@ -128,7 +128,7 @@ impl Complaints {
         let line = line.trim_end();
         if !line.is_empty() && self.lines <= LINES_MAX {
             let line = if self.lines < LINES_MAX { line } else { "(the rest of its standard error is left out)" };
-            tracing::info!(target: "agent", agent = %self.agent, task = self.task.map(tracing::field::display), "{line}");
+            tracing::info!(target: "agent", agent = %self.agent, reach_id = self.task.map(tracing::field::display), "{line}");
             self.lines += 1;
         }
         self.line.clear();

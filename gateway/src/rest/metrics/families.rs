@@ -13,6 +13,7 @@ use reach_schemas::PhaseName;
 use reach_schemas::call::Latency;
 
 use crate::ops::overview::{AttemptsOf, Snapshot, TasksOf};
+use crate::spans::Counts;
 
 /// The label of what is not told apart.
 const OTHER: &str = "_other";
@@ -101,7 +102,11 @@ fn process(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
     }
     writer.gauge("connections", "Open connections of callers and agents", all.connections as f64)?;
     writer.gauge("sessions", "Open connections over which agents can be pushed work", all.sessions as f64)?;
-    writer.gauge("waiters", "Tasks whose end is waited for", all.waiters as f64)
+    writer.gauge("waiters", "Tasks whose end is waited for", all.waiters as f64)?;
+    let Counts { exported, dropped, failed } = all.spans;
+    let spans = [("exported", exported), ("dropped", dropped), ("failed", failed)];
+    let help = "Spans of sampled traces, by what became of them on the way to their receiver";
+    writer.counters("spans", help, spans.map(|(outcome, count)| ([("outcome", outcome)], count)))
 }
 
 fn now(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
