@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn many_seats_that_were_free_at_first_are_no_pace_and_a_new_rush_is_judged_by_itself() {
+    fn many_seats_that_were_free_at_first_are_no_pace_and_a_new_rush_is_judged_by_the_last() {
         let mut waiting = Waiting::default();
         let (wide, work) = (WaitingLimits::default(), class(Tier::Normal, "work", "n", 5));
         for _ in 0..29 {
@@ -393,7 +393,7 @@ mod tests {
         let now = at(1_600);
         assert_eq!(waiting.admit(&work, &wide, Some(now + Span::from_ms(1_300)), now), Ok(()));
         assert!(waiting.admit(&work, &wide, Some(now + Span::from_ms(1_200)), now).is_err());
-        // All is done; what comes a second later is a rush of its own.
+        // All is done; a second later comes a rush of its own, of whose pace the last one tells.
         for _ in 0..29 {
             waiting.leave(&work);
         }
@@ -404,6 +404,10 @@ mod tests {
         for _ in 0..29 {
             waiting.enter(&work);
         }
-        assert_eq!(waiting.admit(&work, &wide, Some(at(3_001)), at(3_000)), Ok(()), "its pace is not known yet");
+        assert_eq!(waiting.admit(&work, &wide, Some(at(4_300)), at(3_000)), Ok(()));
+        let refused = waiting.admit(&work, &wide, Some(at(4_200)), at(3_000)).unwrap_err();
+        assert!(refused.to_string().contains("it would wait 1s 250ms"), "{refused}");
+        let unknown = class(Tier::Normal, "other", "n", 5);
+        assert_eq!(waiting.admit(&unknown, &wide, Some(at(3_001)), at(3_000)), Ok(()), "its pace is not known yet");
     }
 }
