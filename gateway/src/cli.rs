@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use reach_schemas::AgentId;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -34,13 +35,28 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves JSON-RPC (`/rpc`, `/rpc/ws`) and REST on one port, until SIGTERM or Ctrl-C.
+    /// Serves JSON-RPC (`/rpc`, `/rpc/ws`), MCP (`/mcp`, `/mcp/ws`) and REST on one port, until SIGTERM or Ctrl-C.
     Serve(Where),
     /// Serves one caller over standard input and output, one JSON-RPC message a line. It is a gateway of its own, with its
     /// own data folder: name another one with --data if a gateway is running already.
     Stdio(Where),
+    /// Serves one MCP client (an LLM host) over standard input and output, one message a line; what agents offer are its
+    /// tools. It is a gateway of its own, or with --connect a bridge to one that runs.
+    Mcp(Mcp),
     /// Shows it at work: three agents of different kinds on real files, a kill, a fallback, and one key sent twice.
     Demo(crate::demo::Demo),
+}
+
+#[derive(Debug, Args)]
+struct Mcp {
+    /// The address of a gateway that runs, such as http://127.0.0.1:7340/mcp, to bridge to.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "listen", "data", "mcp_tools"])]
+    connect: Option<String>,
+    /// The agent in whose name the client calls [default: the operator].
+    #[arg(long, value_name = "NAME@NAMESPACE")]
+    agent: Option<AgentId>,
+    #[command(flatten)]
+    place: Where,
 }
 
 #[derive(Debug, Args)]
@@ -57,13 +73,17 @@ struct Where {
     /// Sends traces to an OpenTelemetry receiver: OTLP over HTTP, for example http://127.0.0.1:4318. An empty one: to nobody.
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true)]
     otlp: Option<String>,
+    /// Which tools MCP hosts are shown: one for each capability, the five `reach_*` that find and use them, or both
+    /// [default: capabilities].
+    #[arg(long, value_name = "capabilities|reach|both")]
+    mcp_tools: Option<String>,
 }
 
 impl Where {
     /// Reads the configuration, and has the log written as it says.
     fn load(self, log_format: Option<log::Format>, level: &str) -> anyhow::Result<Config> {
-        let flags = Flags { listen: self.listen, data: self.data, log_format, otlp: self.otlp };
-        let config = config::load(self.config.as_deref(), flags)?;
+        let Self { config: path, listen, data, otlp, mcp_tools } = self;
+        let config = config::load(path.as_deref(), Flags { listen, data, log_format, otlp, mcp_tools })?;
         log::to_stderr(config.telemetry.log_format, level);
         Ok(config)
     }
@@ -80,6 +100,7 @@ pub fn run() -> ExitCode {
     let done = match cli.command {
         Command::Serve(options) => options.load(cli.log, "info").and_then(|config| runtime.block_on(serve(&config))),
         Command::Stdio(options) => options.load(cli.log, "warn").and_then(|config| runtime.block_on(stdio(&config))),
+        Command::Mcp(options) => runtime.block_on(mcp(options, cli.log)),
         Command::Demo(demo) => {
             log::to_stderr(cli.log.unwrap_or_default(), "error");
             runtime.block_on(demo.run())
@@ -117,10 +138,11 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
         data = %config.data.display(),
         agents = running.recovered.agents + config.agents.len(),
         open_tasks = running.recovered.tasks,
-        "listening on http://{address} (JSON-RPC at /rpc and /rpc/ws, REST beside); callers on this machine are trusted"
+        "listening on http://{address} (MCP at /mcp, JSON-RPC at /rpc and /rpc/ws, REST beside); callers on this machine are trusted"
     );
     stop_on_signal(running.stop.clone());
-    transport::serve(running.gateway.clone(), listener, HttpSettings::default(), running.stop.clone()).await?;
+    let settings = HttpSettings { mcp: config.mcp.clone(), ..HttpSettings::default() };
+    transport::serve(running.gateway.clone(), listener, settings, running.stop.clone()).await?;
     end(running).await;
     Ok(())
 }
@@ -130,6 +152,22 @@ async fn stdio(config: &Config) -> anyhow::Result<()> {
     stop_on_signal(running.stop.clone());
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     transport::serve_stdio(running.gateway.clone(), input, output, running.stop.clone()).await?;
+    running.stop.cancel();
+    end(running).await;
+    Ok(())
+}
+
+async fn mcp(options: Mcp, log_format: Option<log::Format>) -> anyhow::Result<()> {
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    if let Some(address) = &options.connect {
+        log::to_stderr(log_format.unwrap_or_default(), "warn");
+        return Ok(transport::bridge(address, options.agent.as_ref(), input, output).await?);
+    }
+    let config = options.place.load(log_format, "warn")?;
+    let running = begin(&config).await?;
+    stop_on_signal(running.stop.clone());
+    let (gateway, stop) = (running.gateway.clone(), running.stop.clone());
+    transport::serve_mcp_stdio(gateway, &config.mcp, options.agent, (input, output), stop).await?;
     running.stop.cancel();
     end(running).await;
     Ok(())

@@ -2,6 +2,7 @@
 //! checks everything and tells every mistake at once.
 
 mod endpoints;
+mod mcp;
 mod telemetry;
 mod webhooks;
 
@@ -66,6 +67,8 @@ pub struct File {
     pub retries: Option<Shares>,
     /// Whether outcomes move routing weights, and how far.
     pub learning: Option<Learning>,
+    /// What the gateway's own MCP server shows.
+    pub mcp: mcp::Section,
     /// Agents that the gateway knows from the start; the way in for commands.
     pub agents: Vec<toml::Value>,
 }
@@ -79,6 +82,8 @@ pub struct Config {
     pub data: PathBuf,
     /// What the gateway goes by.
     pub settings: Settings,
+    /// What its own MCP server goes by.
+    pub mcp: crate::mcp::server::Settings,
     /// What signs webhooks, if the file says where it is. None: a file in the data folder, made if it is not there.
     pub webhook_secrets: Option<Secrets>,
     /// How the log looks, and where traces go.
@@ -98,6 +103,8 @@ pub struct Flags {
     pub log_format: Option<Format>,
     /// Where traces go; nowhere, if it is empty.
     pub otlp: Option<String>,
+    /// Which tools its own MCP server shows.
+    pub mcp_tools: Option<String>,
 }
 
 /// Everything that is wrong with a configuration.
@@ -167,6 +174,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let section = telemetry::Section { otlp: flags.otlp.or(file.telemetry.otlp), ..file.telemetry };
     let (mut telemetry, trace_share) = telemetry::check(section, &mut mistakes);
     telemetry.log_format = flags.log_format.unwrap_or(telemetry.log_format);
+    let mcp = mcp::check(file.mcp, flags.mcp_tools, &mut mistakes);
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
@@ -200,7 +208,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     match listen {
         Some(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
-            Ok(Config { listen, data, settings, webhook_secrets, telemetry, agents })
+            Ok(Config { listen, data, settings, mcp, webhook_secrets, telemetry, agents })
         }
         Some(_) | None => Err(Mistakes(mistakes)),
     }

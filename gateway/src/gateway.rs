@@ -9,6 +9,7 @@ use reach_core::fleet::{self, Fleet};
 use reach_core::idempotency;
 use reach_core::task::{Event, Refusal, Task, step};
 use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -119,6 +120,8 @@ pub struct Gateway {
     pub(crate) outbox: Outbox,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
+    /// Grows whenever an agent's card comes, changes or goes.
+    pub(crate) cards: watch::Sender<u64>,
     pub(crate) stopping: CancellationToken,
     /// Deliveries that are under way, to be waited for before a stop.
     pub(crate) under_way: TaskTracker,
@@ -200,6 +203,7 @@ impl Gateway {
             spans: Arc::new(Spans::new(ports.clock)),
             outbox: Outbox::default(),
             own: Mutex::default(),
+            cards: watch::Sender::new(0),
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
             deliveries: Mutex::default(),
@@ -241,6 +245,17 @@ impl Gateway {
     #[must_use]
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
+    }
+
+    /// A number that grows whenever an agent's card comes, changes or goes: what was made of the cards is then old.
+    #[must_use]
+    pub fn cards(&self) -> watch::Receiver<u64> {
+        self.cards.subscribe()
+    }
+
+    /// Is done once the gateway is about to stop.
+    pub async fn stopping(&self) {
+        self.stopping.cancelled().await;
     }
 
     /// Waits until no delivery is under way any more. Nothing keeps new ones from starting.

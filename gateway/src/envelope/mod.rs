@@ -1,6 +1,7 @@
 //! Bytes in, messages out: what a frame of JSON-RPC 2.0 asks, answers, or gets wrong, for every dialect and every peer
 //! that speaks it. Nothing is copied but a method or a key that is written with escapes.
 
+mod answer;
 mod error;
 mod flaw;
 mod limits;
@@ -11,6 +12,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+pub(crate) use answer::batch_into_bytes;
+pub use answer::{Answer, Outcome, refused};
 pub use error::{error_of, refusal};
 pub use flaw::Flaw;
 pub use limits::{Limits, StrayResponses};

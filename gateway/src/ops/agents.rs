@@ -136,6 +136,7 @@ impl Gateway {
         self.open.unpark_for(&agent, card.max_concurrency as usize, now);
         self.show_offers(&agent);
         if !registration.unchanged {
+            self.cards.send_modify(|version| *version += 1);
             self.offer_anew();
         }
         Ok(Registered {
@@ -239,6 +240,7 @@ impl Gateway {
         let in_flight = self.fleet().in_flight(agent);
         self.take_back(agent, "it left").await;
         self.fleet().remove(agent);
+        self.cards.send_modify(|version| *version += 1);
         Ok(Drained { in_flight })
     }
 

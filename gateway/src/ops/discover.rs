@@ -1,11 +1,14 @@
 //! Finding who could do something, without asking anyone to.
 
+use std::sync::Arc;
+
 use reach_core::access::Grant;
 use reach_core::bulkhead::Seat;
 use reach_core::fleet::{Ask, Unroutable};
+use reach_core::lease::Presence;
 use reach_core::task::Target;
 use reach_schemas::call::{Capabilities, CapabilityFind, Resolved};
-use reach_schemas::{Failure, FencingToken, Submit};
+use reach_schemas::{AgentCard, CapabilityName, Failure, FencingToken, RawJson, Span, Submit};
 
 use super::bounds;
 use super::submit::check;
@@ -26,6 +29,26 @@ impl Gateway {
         let words = request.intent.as_deref();
         let capabilities = self.fleet().find(grant.caller(), request.namespace.as_ref(), words, limit, now);
         Ok(Capabilities { capabilities })
+    }
+
+    /// The cards of all agents, in the order of their ids, save those that were lost longer ago than `lost_for_max`.
+    pub(crate) fn cards_of_known(&self, lost_for_max: Span) -> Vec<Arc<AgentCard>> {
+        let now = self.now();
+        let fleet = self.fleet();
+        let is_known = |presence: Presence, silent_for: Span| presence != Presence::Dead || silent_for <= lost_for_max;
+        let known = fleet.nodes().filter(|node| {
+            let lease = &node.lease;
+            is_known(lease.presence(now), now.since(lease.renewed_at()))
+        });
+        known.map(|node| Arc::clone(&node.card)).collect()
+    }
+
+    /// Why a result does not fit what some agent that offers the capability says that its results are like; nothing if it
+    /// does, or nobody offers it.
+    pub(crate) fn misfits(&self, capability: &CapabilityName, result: &RawJson) -> Vec<String> {
+        let fleet = self.fleet();
+        let offer = fleet.nodes().find_map(|node| node.offer(capability));
+        offer.map(|offer| offer.result_violations(result)).unwrap_or_default()
     }
 
     /// Who would get a task, and where that agent is, for those who go there themselves.

@@ -6,6 +6,7 @@ pub mod bounds;
 pub mod claim;
 pub mod dead_letters;
 pub mod discover;
+pub mod follow;
 pub mod health;
 pub mod human;
 pub mod offers;

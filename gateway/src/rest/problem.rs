@@ -70,6 +70,12 @@ fn title(code: ErrorCode) -> String {
 }
 
 impl Problem {
+    /// What is wrong this time.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The same, under a status that says more than the error's own, and in whose words it is titled: what is wrong
     /// with the request as HTTP has nothing to do with JSON-RPC.
     #[must_use]

@@ -6,9 +6,8 @@ use futures_util::stream::FuturesUnordered;
 use jsonrpsee_types::ErrorObjectOwned;
 use reach_schemas::ErrorCode;
 
-use super::dispatch::{Outcome, answer_message};
-use super::write::{Answer, batch_into_bytes};
-use crate::envelope::{Call, Limits, Message, refusal};
+use super::dispatch::answer_message;
+use crate::envelope::{Answer, Call, Limits, Message, Outcome, batch_into_bytes, refusal};
 
 /// Answers every message of a batch that gets an answer, in the order of the messages; `None` if none does.
 ///

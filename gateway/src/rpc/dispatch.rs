@@ -8,17 +8,12 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use jsonrpsee_types::ErrorObjectOwned;
 use reach_schemas::ErrorCode;
-use serde_json::value::RawValue;
 
 use super::batch::answer_batch;
-use super::write::Answer;
-use crate::envelope::{Call, Flaw, Frame, Id, Invalid, Limits, Message, StrayResponses, refusal};
+use crate::envelope::{Answer, Call, Flaw, Frame, Id, Invalid, Limits, Message, Outcome, StrayResponses, refusal};
 
 /// How much of a caller's method name goes into the log.
 const LOGGED_NAME_MAX: usize = 64;
-
-/// What a handler says to one call: the result as JSON text, or the error object to send.
-pub type Outcome = Result<Box<RawValue>, ErrorObjectOwned>;
 
 /// Reads a frame, runs what it asks for, and gives the text of the answer: one line of JSON, or `None` for
 /// a notification, a batch of nothing else, or an ignored response.

@@ -20,15 +20,14 @@ mod dispatch;
 pub mod methods;
 mod near;
 mod params;
-mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::envelope::{
-    Call, Flaw, Frame, Id, Invalid, Limits, Message, Response, StrayResponses, error_of, read_value, refusal,
+    Call, Flaw, Frame, Id, Invalid, Limits, Message, Outcome, Response, StrayResponses, error_of, read_value, refusal,
+    refused,
 };
-pub use dispatch::{Outcome, answer, answer_frame};
+pub use dispatch::{answer, answer_frame};
 pub use jsonrpsee_types::ErrorObjectOwned;
 pub use params::{decode, decode_params};
-pub use write::refused;

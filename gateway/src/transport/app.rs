@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::http::StatusCode;
+use ::http::{Method, StatusCode};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -13,14 +13,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::drain::Drain;
-use super::{HttpSettings, http, rest, ws};
+use super::mcp::Published;
+use super::{HttpSettings, http, mcp, rest, ws};
 use crate::gateway::Gateway;
+use crate::mcp::server::Server;
 use crate::rest::{Operation, Problem, ROUTES, Route};
 use crate::rpc::methods::Context;
 
 /// What the handlers share.
 pub(super) struct App {
     pub(super) gateway: Arc<Gateway>,
+    /// The gateway's own MCP server.
+    pub(super) mcp: Arc<Server>,
     pub(super) settings: HttpSettings,
     pub(super) drain: Drain,
     pub(super) connections: TaskTracker,
@@ -43,8 +47,39 @@ impl App {
 pub(super) fn router(app: &Arc<App>) -> Router {
     let routed = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, handler(app, route)));
     routed
+        .merge(mcp_router(app))
         .fallback(async |request: Request| problem(no_route(&request)))
         .method_not_allowed_fallback(async |request: Request| problem(no_method(&request)))
+}
+
+/// The paths of MCP, which is no REST and so not in the table.
+fn mcp_router(app: &Arc<App>) -> Router {
+    let with = |verb: MethodFilter| {
+        let app = Arc::clone(app);
+        on(verb, move |request: Request| {
+            let app = Arc::clone(&app);
+            async move {
+                match *request.method() {
+                    Method::GET => mcp::get(app, request).await,
+                    Method::DELETE => mcp::delete(app, request).await,
+                    _ => mcp::post(app, request).await,
+                }
+            }
+        })
+    };
+    let all = MethodFilter::POST.or(MethodFilter::GET).or(MethodFilter::DELETE);
+    let socket = Arc::clone(app);
+    Router::new()
+        .route(mcp::PATH, with(all))
+        .route(mcp::CARD_PATH, published(app, Published::ServerCard))
+        .route(mcp::CATALOG_PATH, published(app, Published::Catalog))
+        .route(mcp::AGENT_CARD_PATH, published(app, Published::AgentCard))
+        .route(mcp::SOCKET_PATH, on(MethodFilter::GET, move |request| mcp::upgrade(Arc::clone(&socket), request)))
+}
+
+fn published(app: &Arc<App>, what: Published) -> MethodRouter {
+    let app = Arc::clone(app);
+    on(MethodFilter::GET, move |request: Request| mcp::published(Arc::clone(&app), what, request))
 }
 
 fn handler(app: &Arc<App>, route: &Route) -> MethodRouter {

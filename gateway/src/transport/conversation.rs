@@ -7,13 +7,15 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use jsonrpsee_types::ErrorObjectOwned;
-use reach_schemas::{ErrorCode, Failure, RawJson, Span};
+use reach_schemas::{AgentId, ErrorCode, Failure, RawJson, Span};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::drain::{Drain, run, shutting_down};
 use super::finish::WITHOUT_CALLER;
+use super::mcp::Peer;
 use crate::gateway::Gateway;
+use crate::mcp::server::Server;
 use crate::rpc::methods::{Connection, Context};
 use crate::rpc::{Frame, Limits, StrayResponses, answer_frame, error_of};
 use crate::sessions::Handle;
@@ -25,6 +27,9 @@ const SEAT_BYTES: usize = 16 * 1024;
 /// How many answers may wait to be sent while more frames are taken in.
 const ANSWERS_MAX: usize = 64;
 
+/// What one frame will be answered with.
+type Answering = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
+
 /// A text for the peer. The seat of its frame is free when it is dropped.
 pub(super) struct Text {
     pub(super) text: Bytes,
@@ -33,13 +38,20 @@ pub(super) struct Text {
 
 /// The side of a conversation that hears. Dropping it ends the session; what was begun has a moment to finish.
 pub(super) struct Conversation {
-    context: Context,
-    handle: Arc<Handle>,
+    dialect: Dialect,
     drain: Drain,
     seats: Arc<Semaphore>,
     answers: mpsc::Sender<Text>,
     gone: CancellationToken,
     _gone_when_dropped: DropGuard,
+}
+
+/// What is spoken.
+enum Dialect {
+    /// JSON-RPC, by the table of methods.
+    Rpc { context: Context, handle: Arc<Handle> },
+    /// MCP.
+    Mcp(Peer),
 }
 
 /// The side of a conversation that speaks.
@@ -54,24 +66,41 @@ impl Conversation {
         let at_close = Arc::clone(gateway);
         let (handle, pushes) = gateway.sessions().open(move |agents| at_close.disconnected(&agents));
         let connection = Connection { session: handle.id(), sender: handle.sender()? };
+        let gateway = Arc::clone(gateway);
+        Some(Self::over(drain, pushes, |_, gone| {
+            let (connection, gone) = (Some(connection), gone.clone());
+            let context = Context { gateway, connection, traceparent: None, gone, transport };
+            Dialect::Rpc { context, handle: Arc::new(handle) }
+        }))
+    }
+
+    /// Opens a conversation with a client of the gateway's own MCP server.
+    pub(super) fn with_mcp(server: &Arc<Server>, agent: Option<AgentId>, drain: &Drain) -> (Self, Outgoing) {
+        // Whatever is said goes the way of the answers, so that it comes before the answer that ends it.
+        let (_, pushes) = mpsc::channel(1);
+        Self::over(drain, pushes, |answers, gone| {
+            let answers = answers.clone();
+            let notice = move |text| answers.try_send(Text { text, _seat: None }).is_ok();
+            Dialect::Mcp(Peer::new(server, agent, notice, gone.clone()))
+        })
+    }
+
+    fn over(
+        drain: &Drain,
+        pushes: mpsc::Receiver<String>,
+        dialect: impl FnOnce(&mpsc::Sender<Text>, &CancellationToken) -> Dialect,
+    ) -> (Self, Outgoing) {
         let (answers, receiver) = mpsc::channel(ANSWERS_MAX);
         let gone = CancellationToken::new();
         let conversation = Self {
-            context: Context {
-                gateway: Arc::clone(gateway),
-                connection: Some(connection),
-                traceparent: None,
-                gone: gone.clone(),
-                transport,
-            },
-            handle: Arc::new(handle),
+            dialect: dialect(&answers, &gone),
             drain: drain.clone(),
             seats: Arc::new(Semaphore::new(SEATS as usize)),
             answers,
             _gone_when_dropped: gone.clone().drop_guard(),
             gone,
         };
-        Some((conversation, Outgoing { answers: receiver, pushes }))
+        (conversation, Outgoing { answers: receiver, pushes })
     }
 
     /// Begins what a frame asks for. It waits only while the peer does not take its answers.
@@ -80,13 +109,13 @@ impl Conversation {
             Ok(seat) => (Some(seat), None),
             Err(failure) => (None, Some(error_of(failure, None))),
         };
-        let asked = Asked {
-            context: self.context.clone(),
-            handle: Arc::downgrade(&self.handle),
-            overdue: self.drain.overdue.clone(),
-            refusal,
+        let mut answer: Answering = match &self.dialect {
+            Dialect::Rpc { context, handle } => {
+                let (context, handle) = (context.clone(), Arc::downgrade(handle));
+                Box::pin(Asked { context, handle, overdue: self.drain.overdue.clone(), refusal }.answer(frame))
+            }
+            Dialect::Mcp(peer) => Box::pin(peer.answer(frame, refusal)),
         };
-        let mut answer = Box::pin(asked.answer(frame));
         // The first step is taken here: it keeps frames in order, and most are done by it.
         match std::future::poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
             Poll::Ready(text) => send(&self.answers, text, seat).await,
@@ -110,11 +139,7 @@ impl Conversation {
         })
     }
 
-    fn go_on(
-        &self,
-        answer: Pin<Box<impl Future<Output = Option<Bytes>> + Send + 'static>>,
-        seat: Option<OwnedSemaphorePermit>,
-    ) {
+    fn go_on(&self, answer: Answering, seat: Option<OwnedSemaphorePermit>) {
         let (answers, gone) = (self.answers.clone(), self.gone.clone());
         tokio::spawn(async move {
             let is_over = async {
@@ -128,6 +153,14 @@ impl Conversation {
         });
     }
 
+    /// Ends what would never end by itself, once nothing more can be heard.
+    pub(super) fn is_heard_out(&self) {
+        match &self.dialect {
+            Dialect::Rpc { .. } => {}
+            Dialect::Mcp(peer) => peer.close(),
+        }
+    }
+
     /// Waits until everything that was begun is done, and its answers are sent.
     pub(super) async fn is_idle(&self) {
         // The semaphore is never closed.
@@ -138,8 +171,12 @@ impl Conversation {
     /// whether it has the work that was pushed to it must not stay unknown for want of a moment.
     pub(super) async fn is_drained(&self) {
         self.drain.stop.cancelled().await;
+        self.is_heard_out();
         self.is_idle().await;
-        self.handle.all_answered().await;
+        match &self.dialect {
+            Dialect::Rpc { handle, .. } => handle.all_answered().await,
+            Dialect::Mcp(_) => {}
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 /// How long a call goes on without its caller.
 pub(super) const WITHOUT_CALLER: Duration = Duration::from_secs(5);
@@ -47,6 +48,51 @@ where
     fn drop(&mut self) {
         if let (Some(future), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             runtime.spawn(async move { tokio::time::timeout(WITHOUT_CALLER, future).await.is_ok() });
+        }
+    }
+}
+
+/// A future that goes on to its own end if it is dropped unfinished, and is told that nobody waits for it any more.
+pub(super) struct GoingOn<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    future: Option<Pin<Box<F>>>,
+    gone: CancellationToken,
+}
+
+/// Has a future go on even if it is dropped; `gone` is cancelled then, and it is for the future to end soon.
+pub(super) fn going_on<F>(future: F, gone: CancellationToken) -> GoingOn<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    GoingOn { future: Some(Box::pin(future)), gone }
+}
+
+impl<F> Future for GoingOn<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(mut future) = self.future.take() else { return Poll::Pending };
+        let polled = future.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.future = Some(future);
+        }
+        polled
+    }
+}
+
+impl<F> Drop for GoingOn<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn drop(&mut self) {
+        if let (Some(future), Ok(runtime)) = (self.future.take(), Handle::try_current()) {
+            self.gone.cancel();
+            runtime.spawn(future);
         }
     }
 }

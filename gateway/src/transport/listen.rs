@@ -23,7 +23,7 @@ const TURNED_AWAY_MAX: usize = 64;
 /// How long telling one may take.
 const TURNED_AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves JSON-RPC, WebSocket and REST until `stop` is cancelled, and then until every call in flight is answered.
+/// Serves JSON-RPC, MCP, WebSocket and REST until `stop` is cancelled, and then until every call in flight is answered.
 ///
 /// # Errors
 /// The listener has no address of its own.
@@ -37,6 +37,10 @@ pub async fn serve(
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let port = Arc::new(Port::new(gateway, listener.local_addr()?, settings, stop.clone()));
     let app = Arc::clone(&port.app);
+    let telling = tokio::spawn({
+        let (mcp, stop) = (Arc::clone(&app.mcp), stop.clone());
+        async move { stop.run_until_cancelled_owned(async move { mcp.run().await }).await }
+    });
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
@@ -63,6 +67,7 @@ pub async fn serve(
         }
     }
     drop(listener);
+    telling.abort();
     port.app.gateway.end_waits();
     app.drain.finish(&app.connections, app.settings.drain_timeout).await;
     Ok(())

@@ -1,5 +1,5 @@
 //! Moves bytes: HTTP and WebSocket on one port, and standard input and output. Each transport bounds what it takes in,
-//! gives the text to a dialect (`rpc`, `rest`), and drains when it is told to stop. It decides nothing about a call.
+//! gives the text to a dialect (`rpc`, `rest`, `mcp`), and drains when it is told to stop. It decides nothing about a call.
 
 mod app;
 mod body;
@@ -10,6 +10,7 @@ mod finish;
 mod guard;
 mod http;
 mod listen;
+mod mcp;
 mod port;
 mod rest;
 mod stdio;
@@ -18,7 +19,10 @@ mod ws;
 use std::time::Duration;
 
 pub use listen::serve;
+pub use mcp::{BridgeError, bridge, serve_mcp_stdio};
 pub use stdio::serve_stdio;
+
+use crate::mcp::server as mcp_server;
 
 /// The largest body, WebSocket message or line that is taken unless another is set, in bytes.
 pub const TEXT_MAX: usize = 4 * 1024 * 1024;
@@ -45,6 +49,8 @@ pub struct HttpSettings {
     /// Origins, such as `https://console.example.com`, whose web pages may call, beside those of loopback and of the
     /// host that is called.
     pub allowed_origins: Vec<String>,
+    /// The gateway's own MCP server.
+    pub mcp: mcp_server::Settings,
 }
 
 impl Default for HttpSettings {
@@ -58,6 +64,7 @@ impl Default for HttpSettings {
             drain_timeout: Duration::from_secs(10),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            mcp: mcp_server::Settings::default(),
         }
     }
 }

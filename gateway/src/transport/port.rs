@@ -18,6 +18,7 @@ use super::drain::Drain;
 use super::guard::Guard;
 use super::{HttpSettings, connection};
 use crate::gateway::Gateway;
+use crate::mcp::server::Server;
 
 /// What all connections share.
 pub(super) struct Port {
@@ -35,7 +36,8 @@ impl Port {
         stop: CancellationToken,
     ) -> Self {
         let (guard, builder) = (Guard::new(listens_on.ip(), &settings), connection::builder(&settings));
-        let app = Arc::new(App { gateway, settings, drain: Drain::new(stop), connections: TaskTracker::new() });
+        let mcp = Arc::new(Server::new(&gateway, &settings.mcp));
+        let app = Arc::new(App { gateway, mcp, settings, drain: Drain::new(stop), connections: TaskTracker::new() });
         Self { router: router(&app), app, builder, guard }
     }
 

@@ -21,14 +21,14 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+pub(super) enum Line {
     Text(Bytes),
     TooLong,
     End,
 }
 
 /// Reads lines of bounded length. Dropping a read loses nothing.
-struct Lines<R> {
+pub(super) struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     is_too_long: bool,
@@ -46,7 +46,22 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let drain = Drain::new(stop);
-    let Some((conversation, outgoing)) = Conversation::open(&gateway, &drain, "stdio") else { return Ok(()) };
+    let Some(opened) = Conversation::open(&gateway, &drain, "stdio") else { return Ok(()) };
+    converse(&gateway, &drain, opened, reader, writer).await
+}
+
+/// Has a conversation over two streams, one message a line.
+pub(super) async fn converse<R, W>(
+    gateway: &Gateway,
+    drain: &Drain,
+    (conversation, outgoing): (Conversation, Outgoing),
+    reader: R,
+    writer: W,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
     let (close, closing) = oneshot::channel();
     let mut lines = Lines::new(reader, TEXT_MAX);
     let hearing = async {
@@ -64,7 +79,7 @@ where
             speaking.await
         }
         spoken = &mut speaking => spoken,
-        never = hurry(&gateway, &drain) => match never {},
+        never = hurry(gateway, drain) => match never {},
     }
 }
 
@@ -91,6 +106,7 @@ async fn hear<R: AsyncRead + Unpin>(lines: &mut Lines<R>, conversation: &Convers
                 conversation.say(rpc::refused(error_of(Failure::new(ErrorCode::TooLarge, message), None))).await;
             }
             Line::End => {
+                conversation.is_heard_out();
                 conversation.is_idle().await;
                 return Ok(());
             }
@@ -124,11 +140,11 @@ async fn speak<W: AsyncWrite + Unpin>(
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    fn new(reader: R, line_max: usize) -> Self {
+    pub(super) fn new(reader: R, line_max: usize) -> Self {
         Self { reader: BufReader::with_capacity(64 * 1024, reader), line: Vec::new(), is_too_long: false, line_max }
     }
 
-    async fn next(&mut self) -> io::Result<Line> {
+    pub(super) async fn next(&mut self) -> io::Result<Line> {
         loop {
             let read = self.reader.fill_buf().await?;
             if read.is_empty() {

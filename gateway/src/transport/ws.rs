@@ -37,16 +37,29 @@ impl From<Text> for Message {
     }
 }
 
-/// Opens a WebSocket, if that is what the request asks for.
-pub(super) async fn get(app: Arc<App>, mut request: Request) -> Response {
+/// Opens a WebSocket for JSON-RPC, if that is what the request asks for.
+pub(super) async fn get(app: Arc<App>, request: Request) -> Response {
+    upgrade(app, request, &[], |app| Conversation::open(&app.gateway, &app.drain, "websocket")).await
+}
+
+/// Opens a WebSocket for a conversation, if that is what the request asks for, in one of these subprotocols if it names one.
+pub(super) async fn upgrade(
+    app: Arc<App>,
+    mut request: Request,
+    protocols: &'static [&'static str],
+    open: impl FnOnce(&App) -> Option<(Conversation, Outgoing)> + Send + 'static,
+) -> Response {
     let place = request.extensions_mut().remove::<Arc<Place>>();
     let (mut parts, _) = request.into_parts();
     match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => {
             let body_max = app.settings.body_max;
+            let upgrade = upgrade.protocols(protocols.iter().copied());
             upgrade.max_message_size(body_max).max_frame_size(body_max).on_upgrade(async move |socket| {
                 let cut = app.drain.cut.clone();
-                cut.run_until_cancelled_owned(converse(socket, &app)).await;
+                if let Some(opened) = open(&app) {
+                    cut.run_until_cancelled_owned(converse(socket, &app, opened)).await;
+                }
                 drop(place);
             })
         }
@@ -61,8 +74,7 @@ pub(super) async fn get(app: Arc<App>, mut request: Request) -> Response {
 }
 
 /// Talks with a peer until one of both ends it.
-async fn converse(socket: WebSocket, app: &App) {
-    let Some((conversation, outgoing)) = Conversation::open(&app.gateway, &app.drain, "websocket") else { return };
+async fn converse(socket: WebSocket, app: &App, (conversation, outgoing): (Conversation, Outgoing)) {
     let (sink, mut stream) = socket.split();
     let (close, closing) = oneshot::channel();
     let hearing = async {

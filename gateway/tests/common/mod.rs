@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each of the tests that share this module uses a part of it")]
 
+pub(crate) mod node;
 pub(crate) mod peer;
 pub(crate) mod python;
 pub(crate) mod vectors;

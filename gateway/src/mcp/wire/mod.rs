@@ -6,7 +6,9 @@
 
 pub mod header;
 pub mod meta;
+pub mod object;
 mod revision;
+pub mod sse;
 
 pub use revision::{Era, Revision};
 

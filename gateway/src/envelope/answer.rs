@@ -2,22 +2,28 @@
 
 use bytes::Bytes;
 use jsonrpsee_types::ErrorObjectOwned;
+use serde_json::value::RawValue;
 
-use super::dispatch::Outcome;
-use crate::envelope::Id;
+use super::Id;
+
+/// What is said to one call: the result as JSON text, or the error object to send.
+pub type Outcome = Result<Box<RawValue>, ErrorObjectOwned>;
 
 /// Room for the constant parts of one answer.
 const FRAME_LEN: usize = 64;
 
 /// One answer, before it is text.
-pub(super) struct Answer<'f> {
-    pub(super) id: Id<'f>,
-    pub(super) outcome: Outcome,
+#[derive(Debug)]
+pub struct Answer<'f> {
+    /// The id of the call, as it came.
+    pub id: Id<'f>,
+    /// What is said to it.
+    pub outcome: Outcome,
 }
 
 impl Answer<'_> {
     /// About how many bytes the answer takes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let body = match &self.outcome {
             Ok(result) => result.get().len(),
             Err(error) => error.message().len() + error.data().map_or(0, |data| data.get().len()),
@@ -25,8 +31,9 @@ impl Answer<'_> {
         FRAME_LEN + self.id.get().len() + body
     }
 
-    /// The answer as the whole of a frame.
-    pub(super) fn into_bytes(self) -> Bytes {
+    /// The answer as the whole of a frame: one line of JSON.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
         let mut out = Vec::with_capacity(self.len());
         self.write(&mut out);
         keep_on_one_line(&mut out);
@@ -58,7 +65,7 @@ pub fn refused(error: ErrorObjectOwned) -> Bytes {
 }
 
 /// The answers of a batch, of which there must be one or more, in the given order.
-pub(super) fn batch_into_bytes<'f>(answers: impl Iterator<Item = Answer<'f>>, len: usize) -> Bytes {
+pub(crate) fn batch_into_bytes<'f>(answers: impl Iterator<Item = Answer<'f>>, len: usize) -> Bytes {
     let mut out = Vec::with_capacity(len);
     for answer in answers {
         out.push(if out.is_empty() { b'[' } else { b',' });

@@ -1,0 +1,157 @@
+//! One message of a client, and what is known of it: from the name of its method to what is said to it.
+
+use std::sync::Arc;
+
+use jsonrpsee_types::ErrorObjectOwned;
+use reach_core::access::{Caller, Grant};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::in_flight::Working;
+use super::{Line, Server, Session, handshake, reach, stateless};
+use crate::envelope::{Call, Outcome, refusal};
+use crate::mcp::catalog::{Cursor, Page, View};
+use crate::mcp::wire::Era;
+use crate::mcp::wire::meta::Meta;
+use crate::mcp::wire::object::Object;
+use crate::rpc::decode_params;
+
+/// For how long a client need not ask again for a list (2026-07-28, Caching), in ms.
+const LIST_TTL_MS: u64 = 5_000;
+/// How much of a caller's word is told back to it.
+const SHOWN_MAX: usize = 128;
+
+/// Who asks, in which way, and how it is answered.
+pub(super) struct Asking<'a> {
+    pub(super) server: &'a Server,
+    pub(super) agent: Option<&'a AgentId>,
+    pub(super) era: Era,
+    pub(super) line: &'a Line,
+    /// What lasts beyond the message, where something does: a later one can call this one off.
+    pub(super) session: Option<&'a Session>,
+    /// Whether the client may come back for the answer when its connection is lost.
+    pub(super) outlives_connection: bool,
+    /// The trace, by the transport's own account.
+    pub(super) traceparent: Option<Traceparent>,
+}
+
+/// The params of a list.
+#[derive(Debug, Default, Deserialize)]
+struct ListParams {
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// The params of `notifications/cancelled`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancelled<'a> {
+    #[serde(borrow)]
+    request_id: &'a RawValue,
+}
+
+impl Asking<'_> {
+    pub(super) fn is_stateless(&self) -> bool {
+        self.era == Era::Stateless
+    }
+
+    /// Answers a message.
+    pub(super) async fn answer(&self, call: Call<'_>) -> Outcome {
+        let Some(id) = call.id else { return self.hear(&call) };
+        if id.is_null() {
+            return Err(refusal(ErrorCode::InvalidRequest, "`id` must be a string or a number"));
+        }
+        let id = id.get();
+        match (call.method.as_ref(), self.era) {
+            ("tools/list", _) => self.list(call.params),
+            ("tools/call", _) => self.call_tool(id, call.params).await,
+            ("tasks/get" | "tasks/update" | "tasks/cancel", Era::Stateless) => {
+                self.task_method(&call.method, call.params).await
+            }
+            ("ping", Era::Handshake) => Ok(Object::default().into_raw()),
+            ("initialize", Era::Handshake) => {
+                Err(refusal(ErrorCode::InvalidRequest, "this session was initialized already; open another"))
+            }
+            ("server/discover", Era::Stateless) => Ok(stateless::discover(self.server)),
+            ("subscriptions/listen", Era::Stateless) => self.listen(id, call.params).await,
+            (method, _) => Err(no_method(method)),
+        }
+    }
+
+    /// Hears a notification; nobody is told what came of it.
+    fn hear(&self, call: &Call<'_>) -> Outcome {
+        if let ("notifications/cancelled", Some(params), Some(session)) =
+            (call.method.as_ref(), call.params, self.session)
+            && let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params.get())
+        {
+            session.in_flight.cancel(cancelled.request_id.get());
+        }
+        Ok(Object::default().into_raw())
+    }
+
+    fn list(&self, params: Option<&RawValue>) -> Outcome {
+        let ListParams { cursor } = decode_params(params)?;
+        let cursor = cursor.map(|text| {
+            let none = "this cursor is none of ours; leave it out to begin with the first page";
+            Cursor::of(&text).ok_or_else(|| refusal(ErrorCode::InvalidParams, none))
+        });
+        let view = self.view();
+        let cursor = cursor.transpose()?;
+        let shown = self.server.shown;
+        let mut tools = "[".to_owned();
+        if shown.has_reach() && cursor.is_none() {
+            reach::write(&mut tools);
+        }
+        let page = shown.has_capabilities().then(|| Page::of(&view, cursor.as_ref()));
+        if let Some(page) = &page {
+            page.write(self.is_stateless(), &mut tools);
+        }
+        let next = page.and_then(|page| page.next);
+        if tools.len() > 1 {
+            tools.pop();
+        }
+        tools.push(']');
+        let list = Object::default().raw("tools", &tools).maybe("nextCursor", next.map(|next| next.to_text()));
+        Ok(if self.is_stateless() {
+            // The list depends on who asks.
+            stateless::complete(stateless::cacheable(list, LIST_TTL_MS, "private")).into_raw()
+        } else {
+            list.into_raw()
+        })
+    }
+
+    /// Lets a later message call this request off.
+    pub(super) fn begin(&self, id: &str) -> Option<Working<'_>> {
+        self.session.map(|session| session.in_flight.begin(id))
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        self.server.caller(self.agent)
+    }
+
+    pub(super) fn grant(&self, method: Method) -> Result<Grant, Failure> {
+        Server::grant(self.caller(), method)
+    }
+
+    pub(super) fn view(&self) -> Arc<View> {
+        self.server.view(self.agent)
+    }
+}
+
+/// What a request says in `_meta`.
+pub(super) fn meta(params: Option<&RawValue>) -> Result<Meta<'_>, ErrorObjectOwned> {
+    Meta::of(params).map_err(|error| refusal(ErrorCode::InvalidParams, format!("`_meta`: {error}")))
+}
+
+pub(super) fn no_method(method: &str) -> ErrorObjectOwned {
+    let shown: String = method.chars().take(SHOWN_MAX).collect();
+    let message = format!("this server has no method {shown:?}; it declares tools and nothing else");
+    refusal(ErrorCode::MethodNotFound, message)
+}
+
+/// What a message opens, if it is the one that opens a session.
+pub(super) fn opening(call: &Call<'_>) -> Option<handshake::Opening> {
+    (call.method == "initialize" && call.id.is_some_and(|id| !id.is_null()))
+        .then(|| handshake::Opening::of(call.params))
+}

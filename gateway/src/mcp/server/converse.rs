@@ -1,0 +1,73 @@
+//! One message over a connection that stays open (WebSocket, standard input and output). The era is chosen by each message:
+//! one that says its revision in `_meta` stands alone, all others belong to the session that `initialize` opens.
+
+use bytes::Bytes;
+use reach_schemas::ErrorCode;
+
+use super::asking::{Asking, meta, opening};
+use super::{Line, Server, Session, stateless};
+use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, StrayResponses, refusal};
+use crate::mcp::wire::Era;
+use crate::mcp::wire::object::Object;
+use crate::rpc::answer_frame;
+
+impl Server {
+    /// Answers one frame. None: nothing is to be said to it.
+    pub async fn converse(&self, session: &Session, frame: &[u8], line: &Line) -> Option<Bytes> {
+        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let frame = Frame::parse(frame, &limits);
+        let is_alone = |call: &Call<'_>| meta(call.params).is_ok_and(|meta| meta.is_stateless());
+        let text = match frame {
+            Frame::Single(Message::Call(call)) if is_alone(&call) => self.answer_alone(session, call, line).await,
+            Frame::Single(Message::Call(call)) if session.revision().is_none() => Self::answer_first(session, &call),
+            Frame::Batch(messages) if !session.revision().is_some_and(|revision| revision.takes_batches()) => {
+                let error =
+                    refusal(ErrorCode::InvalidRequest, "batches are of 2025-03-26 only; send each message alone");
+                (!messages.is_empty()).then(|| Answer { id: Id::NULL, outcome: Err(error) }.into_bytes())
+            }
+            frame @ (Frame::Single(_) | Frame::Batch(_)) => {
+                self.answer_in_session(session, frame, line, false, None).await
+            }
+        };
+        text.filter(|_| !line.is_silenced())
+    }
+
+    /// A message of the stateless era.
+    async fn answer_alone(&self, session: &Session, call: Call<'_>, line: &Line) -> Option<Bytes> {
+        let asking = Asking {
+            server: self,
+            agent: session.agent.as_ref(),
+            era: Era::Stateless,
+            line,
+            session: Some(session),
+            outlives_connection: false,
+            traceparent: None,
+        };
+        let limits = Limits::default();
+        let answer = async |call: Call<'_>| {
+            stateless::check_meta(&meta(call.params)?)?;
+            asking.answer(call).await
+        };
+        answer_frame(Frame::Single(Message::Call(call)), &limits, answer).await
+    }
+
+    /// A message before any handshake.
+    fn answer_first(session: &Session, call: &Call<'_>) -> Option<Bytes> {
+        let id = call.id?;
+        let outcome: Outcome = match opening(call) {
+            Some(opening) => {
+                let outcome = opening.answer();
+                if let Some(revision) = opening.revision() {
+                    session.agree(revision);
+                }
+                outcome
+            }
+            None if call.method == "ping" => Ok(Object::default().into_raw()),
+            None => {
+                let message = "begin with `initialize`, or say your revision and capabilities in `_meta`";
+                Err(refusal(ErrorCode::InvalidRequest, message))
+            }
+        };
+        Some(Answer { id, outcome }.into_bytes())
+    }
+}

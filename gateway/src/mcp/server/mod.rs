@@ -1,0 +1,140 @@
+//! The gateway's own MCP server: what agents offer are its tools, and a call of one is a task. Text goes in, and what is to
+//! be said comes out; it opens no socket and knows none. It speaks every revision from 2024-11-05 to 2026-07-28: those
+//! with a handshake within a [`Session`], the stateless one request by request.
+//!
+//! It declares tools and nothing else, and so answers no prompts, resources, completion or logging. What servers behind it
+//! have of those is reached through each of them.
+
+mod asking;
+mod call;
+mod converse;
+mod handshake;
+mod in_flight;
+mod line;
+mod listen;
+mod notice;
+mod post;
+mod progress;
+mod publish;
+mod reach;
+mod result;
+mod session;
+mod stateless;
+mod tasks;
+
+use std::sync::Arc;
+
+use reach_core::access::{Caller, Grant, authorize};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method};
+
+use super::catalog::{Catalog, View};
+use super::wire::object::Object;
+use crate::gateway::Gateway;
+
+pub use line::Line;
+pub use post::{NoSession, Posted, agent_of};
+pub use publish::SERVER_CARD;
+pub use session::{Next, Session, SessionLimits, Stream};
+
+/// The header by which a caller says which agent it is; without it, it is the operator.
+pub const AGENT_HEADER: &str = "reach-agent";
+
+/// What a host is told of the server, for its model.
+const INSTRUCTIONS: &str = "Every tool here is something that an agent behind the gateway can do. A call is routed to an \
+agent that is well, once only if it carries an idempotency key (params.idempotencyKey or _meta.idempotencyKey): sent again \
+with the same key it runs no second time. A result with isError says what was wrong, whether to try again, and what else \
+is near.";
+
+/// What may be set.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Which tools hosts are shown.
+    pub tools: Shown,
+    /// How many sessions there may be, and for how long.
+    pub sessions: SessionLimits,
+}
+
+/// Which tools hosts are shown. Those that are not can be called all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shown {
+    /// One for each capability.
+    #[default]
+    Capabilities,
+    /// Five that find and use them, for hosts with too many tools.
+    Reach,
+    /// All of these.
+    Both,
+}
+
+impl Shown {
+    /// The setting of this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "capabilities" => Some(Self::Capabilities),
+            "reach" => Some(Self::Reach),
+            "both" => Some(Self::Both),
+            _ => None,
+        }
+    }
+
+    const fn has_capabilities(self) -> bool {
+        matches!(self, Self::Capabilities | Self::Both)
+    }
+
+    const fn has_reach(self) -> bool {
+        matches!(self, Self::Reach | Self::Both)
+    }
+}
+
+/// The server.
+pub struct Server {
+    gateway: Arc<Gateway>,
+    catalog: Catalog,
+    shown: Shown,
+    sessions: session::Sessions,
+}
+
+impl Server {
+    /// A server in front of a gateway.
+    #[must_use]
+    pub fn new(gateway: &Arc<Gateway>, settings: &Settings) -> Self {
+        Self {
+            gateway: Arc::clone(gateway),
+            catalog: Catalog::new(gateway, reach::NAMES),
+            shown: settings.tools,
+            sessions: session::Sessions::new(settings.sessions.clone()),
+        }
+    }
+
+    /// Tells of tools that come and go, and forgets sessions that nobody uses, until it is dropped.
+    pub async fn run(&self) {
+        tokio::join!(self.catalog.run(), self.sessions.sweep());
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    fn caller(&self, agent: Option<&AgentId>) -> Caller {
+        agent.map_or(Caller::Operator, |agent| self.gateway.caller_named(agent))
+    }
+
+    fn grant(caller: Caller, method: Method) -> Result<Grant, Failure> {
+        authorize(caller, method.permission()).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
+    }
+
+    fn view(&self, agent: Option<&AgentId>) -> Arc<View> {
+        self.catalog.view(&self.caller(agent))
+    }
+}
+
+/// Who answers.
+fn server_info() -> Object {
+    Object::default()
+        .with("name", "agent-reach")
+        .with("title", "Agent-Reach")
+        .with("version", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,277 @@
+//! One message over Streamable HTTP: which era it is of, whether its headers may stand, and with which status it is
+//! answered.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use jsonrpsee_types::ErrorObjectOwned;
+use reach_schemas::{AgentId, ErrorCode};
+
+use super::asking::{Asking, meta, opening};
+use super::{AGENT_HEADER, Line, Server, Session, Stream, stateless};
+use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, StrayResponses, refusal};
+use crate::mcp::wire::{Era, Revision, code, header};
+use crate::rest::traceparent_of;
+use crate::rpc::answer_frame;
+
+/// What is said to one POST.
+#[derive(Debug)]
+pub struct Posted {
+    /// The status, unless a stream was begun before.
+    pub status: StatusCode,
+    /// The text. None: nothing is said.
+    pub text: Option<Bytes>,
+    /// The session that was opened by it.
+    pub opened: Option<Arc<Session>>,
+}
+
+impl Posted {
+    fn error(status: StatusCode, id: Id<'_>, error: ErrorObjectOwned) -> Self {
+        Self { status, text: Some(Answer { id, outcome: Err(error) }.into_bytes()), opened: None }
+    }
+
+    fn accepted() -> Self {
+        Self { status: StatusCode::ACCEPTED, text: None, opened: None }
+    }
+}
+
+/// Why a session is not to be had.
+#[derive(Debug)]
+pub struct NoSession(pub StatusCode, pub ErrorObjectOwned);
+
+impl Server {
+    /// Answers one POST.
+    pub async fn post(&self, headers: &HeaderMap, body: &[u8], line: &Line) -> Posted {
+        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let frame = Frame::parse(body, &limits);
+        let agent = match agent_of(headers) {
+            Ok(agent) => agent,
+            Err(error) => return Posted::error(StatusCode::BAD_REQUEST, id_of(&frame), error),
+        };
+        if is_stateless(headers, &frame) {
+            return self.post_alone(headers, frame, agent.as_ref(), line).await;
+        }
+        match &frame {
+            Frame::Single(Message::Call(call)) if opening(call).is_some() => self.post_opening(call, agent),
+            Frame::Single(_) | Frame::Batch(_) => self.post_in_session(headers, frame, agent.as_ref(), line).await,
+        }
+    }
+
+    /// A request that stands alone.
+    async fn post_alone(&self, headers: &HeaderMap, frame: Frame<'_>, agent: Option<&AgentId>, line: &Line) -> Posted {
+        let call = match frame {
+            Frame::Single(Message::Call(call)) => call,
+            Frame::Single(Message::Invalid(invalid)) => {
+                return Posted::error(StatusCode::BAD_REQUEST, invalid.id, invalid.flaw.to_error());
+            }
+            Frame::Single(Message::Response(_)) => {
+                return Posted::error(StatusCode::BAD_REQUEST, Id::NULL, Flaw::StrayResponse.to_error());
+            }
+            Frame::Batch(_) => {
+                let error = refusal(ErrorCode::InvalidRequest, "this revision has no batches; send each message alone");
+                return Posted::error(StatusCode::BAD_REQUEST, Id::NULL, error);
+            }
+        };
+        let id = call.id.unwrap_or(Id::NULL);
+        let checked = meta(call.params).and_then(|meta| {
+            // A version header that nobody speaks is told before what else is missing.
+            let said = stateless::one(headers, header::PROTOCOL_VERSION)?;
+            if let (Some(said), None) = (said, meta.protocol_version.as_deref()) {
+                stateless::check_version(said)?;
+            }
+            if meta.protocol_version.is_some() {
+                stateless::check_headers(headers, &call, &meta)?;
+            }
+            stateless::check_meta(&meta)?;
+            let tool = (call.method == "tools/call").then(|| stateless::name_of(&call)).flatten();
+            let view = tool.map(|name| (self.view(agent), name));
+            match view.as_ref().and_then(|(view, name)| view.get(name)) {
+                Some(tool) => stateless::check_mirrored(headers, tool, call.params),
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = checked {
+            return Posted::error(StatusCode::BAD_REQUEST, id, error);
+        }
+        if call.is_notification() {
+            return Posted::accepted();
+        }
+        let asking = Asking {
+            server: self,
+            agent,
+            era: Era::Stateless,
+            line,
+            session: None,
+            outlives_connection: false,
+            traceparent: traceparent_of(headers),
+        };
+        let status = OnceLock::new();
+        let limits = Limits::default();
+        let text = answer_frame(Frame::Single(Message::Call(call)), &limits, |call| async {
+            let outcome = asking.answer(call).await;
+            if let Err(error) = &outcome {
+                // One message is answered once.
+                let _ = status.set(status_of(error.code()));
+            }
+            outcome
+        });
+        let text = text.await.filter(|_| !line.is_silenced());
+        Posted { status: status.get().copied().unwrap_or(StatusCode::OK), text, opened: None }
+    }
+
+    fn post_opening(&self, call: &Call<'_>, agent: Option<AgentId>) -> Posted {
+        let Some(opening) = opening(call) else { return Posted::accepted() };
+        let opened = opening.revision().map(|revision| self.sessions.open(agent, revision));
+        let status = if opened.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        let answer = Answer { id: call.id.unwrap_or(Id::NULL), outcome: opening.answer() };
+        Posted { status, text: Some(answer.into_bytes()), opened }
+    }
+
+    async fn post_in_session(
+        &self,
+        headers: &HeaderMap,
+        frame: Frame<'_>,
+        agent: Option<&AgentId>,
+        line: &Line,
+    ) -> Posted {
+        let session = match self.session_of(headers, agent) {
+            Ok(session) => session,
+            Err(NoSession(status, error)) => return Posted::error(status, id_of(&frame), error),
+        };
+        let revision = session.revision().unwrap_or(Revision::ASSUMED);
+        match &frame {
+            Frame::Single(Message::Invalid(invalid)) => {
+                return Posted::error(StatusCode::BAD_REQUEST, invalid.id, invalid.flaw.to_error());
+            }
+            Frame::Batch(_) if !revision.takes_batches() => {
+                let error =
+                    refusal(ErrorCode::InvalidRequest, format!("{revision} has no batches; send each message alone"));
+                return Posted::error(StatusCode::BAD_REQUEST, Id::NULL, error);
+            }
+            Frame::Single(Message::Call(_) | Message::Response(_)) | Frame::Batch(_) => {}
+        }
+        line.belongs_to(&session);
+        let text = self.answer_in_session(&session, frame, line, true, traceparent_of(headers)).await;
+        match text {
+            Some(text) if !line.is_silenced() => Posted { status: StatusCode::OK, text: Some(text), opened: None },
+            Some(_) | None => Posted::accepted(),
+        }
+    }
+
+    /// Answers what a frame asks within a session.
+    pub(super) async fn answer_in_session(
+        &self,
+        session: &Session,
+        frame: Frame<'_>,
+        line: &Line,
+        outlives_connection: bool,
+        traceparent: Option<reach_schemas::Traceparent>,
+    ) -> Option<Bytes> {
+        let asking = Asking {
+            server: self,
+            agent: session.agent.as_ref(),
+            era: Era::Handshake,
+            line,
+            session: Some(session),
+            outlives_connection,
+            traceparent,
+        };
+        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        answer_frame(frame, &limits, |call| asking.answer(call)).await
+    }
+
+    /// The session that a request names.
+    ///
+    /// # Errors
+    /// It names none (400), or one that is not there, so that the client opens another (404).
+    pub fn session_of(&self, headers: &HeaderMap, agent: Option<&AgentId>) -> Result<Arc<Session>, NoSession> {
+        let bad = |error| NoSession(StatusCode::BAD_REQUEST, error);
+        if let Some(version) = stateless::one(headers, header::PROTOCOL_VERSION).map_err(bad)?
+            && Revision::by_name(version).is_none()
+        {
+            return Err(bad(stateless::check_version(version)
+                .err()
+                .unwrap_or_else(|| refusal(ErrorCode::InvalidRequest, version))));
+        }
+        let Some(id) = stateless::one(headers, header::SESSION_ID).map_err(bad)? else {
+            let message = format!(
+                "without a header {}, begin with `initialize`; or speak {} and say so in `_meta`",
+                header::SESSION_ID,
+                Revision::NEWEST
+            );
+            return Err(bad(refusal(ErrorCode::InvalidRequest, message)));
+        };
+        self.sessions.get(id, agent).ok_or_else(|| {
+            let message = "there is no such session any more; begin anew with `initialize`";
+            NoSession(StatusCode::NOT_FOUND, refusal(ErrorCode::InvalidRequest, message))
+        })
+    }
+
+    /// Ends a session.
+    pub fn close(&self, session: &Session) {
+        self.sessions.close(session);
+    }
+
+    /// A stream of a session, and after which of its messages to go on, by the id of the last event that was seen.
+    #[must_use]
+    pub fn resumed(&self, session: &Session, headers: &HeaderMap) -> Option<(Arc<Stream>, u64)> {
+        let id = headers.get(header::LAST_EVENT_ID)?.to_str().ok()?;
+        session.streams.find(id)
+    }
+}
+
+/// The agent that the caller says it is.
+///
+/// # Errors
+/// It is no agent's id.
+pub fn agent_of(headers: &HeaderMap) -> Result<Option<AgentId>, ErrorObjectOwned> {
+    let said = stateless::one(headers, AGENT_HEADER)?;
+    let agent = said.map(str::parse::<AgentId>).transpose();
+    agent.map_err(|error| refusal(ErrorCode::InvalidRequest, format!("the header {AGENT_HEADER}: {error}")))
+}
+
+/// Whether a frame is of the stateless era: its header or its `_meta` says so. A version that nobody knows says so as well,
+/// save to a request that opens a session or belongs to one.
+fn is_stateless(headers: &HeaderMap, frame: &Frame<'_>) -> bool {
+    if let Frame::Single(Message::Call(call)) = frame {
+        let says_so = meta(call.params).map_or(true, |meta| meta.is_stateless());
+        if says_so {
+            return true;
+        }
+        if opening(call).is_some() {
+            return false;
+        }
+    }
+    let version = headers.get(header::PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
+    match version.map(|text| Revision::by_name(text.trim())) {
+        Some(Some(revision)) => revision.era() == Era::Stateless,
+        Some(None) => !headers.contains_key(header::SESSION_ID),
+        None => false,
+    }
+}
+
+fn id_of<'a>(frame: &Frame<'a>) -> Id<'a> {
+    match frame {
+        Frame::Single(Message::Call(call)) => call.id.unwrap_or(Id::NULL),
+        Frame::Single(Message::Invalid(invalid)) => invalid.id,
+        Frame::Single(Message::Response(_)) | Frame::Batch(_) => Id::NULL,
+    }
+}
+
+/// The status of an error of the stateless era (2026-07-28, Streamable HTTP).
+fn status_of(number: i32) -> StatusCode {
+    let is_not_found = number == ErrorCode::MethodNotFound.number();
+    let is_bad = [
+        ErrorCode::InvalidRequest.number(),
+        ErrorCode::ParseError.number(),
+        code::HEADER_MISMATCH,
+        code::MISSING_CLIENT_CAPABILITY,
+        code::UNSUPPORTED_REVISION,
+    ];
+    match number {
+        _ if is_not_found => StatusCode::NOT_FOUND,
+        number if is_bad.contains(&number) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}

@@ -1,0 +1,106 @@
+//! Following a task on an open connection, from being taken on to its end. Register first, then read: no change is
+//! missed, though several that come at once are seen as one.
+
+use std::sync::Arc;
+
+use reach_core::access::Grant;
+use reach_core::task::Event;
+use reach_schemas::call::TaskRef;
+use reach_schemas::{Failure, Submit, TaskId, TaskView};
+
+use crate::gateway::{Gateway, NotApplied, task_not_found};
+use crate::waiters::Waiter;
+
+/// A task that somebody follows. Dropping it ends the following, not the task.
+pub struct Following {
+    gateway: Arc<Gateway>,
+    waiter: Waiter,
+    view: TaskView,
+    is_replayed: bool,
+}
+
+impl Gateway {
+    /// Takes on a task whose caller waits for it on the connection, however long it takes. One that may be in memory
+    /// only must not be named to anybody before it is final: see [`Following::promised`].
+    ///
+    /// # Errors
+    /// As [`Gateway::submit`].
+    pub async fn follow_new(self: &Arc<Self>, grant: Grant, submit: Submit) -> Result<Following, Failure> {
+        let id = self.new_task_id();
+        let waiter = self.waiters.register(id);
+        let view = self.submit_as(id, &grant, submit, true).await?;
+        let is_replayed = view.replayed;
+        if view.task_id == id {
+            return Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed });
+        }
+        let waiter = self.waiters.register(view.task_id);
+        let view = self.load(view.task_id).await?.ok_or_else(task_not_found)?.view();
+        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed })
+    }
+
+    /// Follows a task that there is.
+    ///
+    /// # Errors
+    /// There is none that the caller may see.
+    pub async fn follow(self: &Arc<Self>, grant: Grant, request: TaskRef) -> Result<Following, Failure> {
+        let waiter = self.waiters.register(request.task_id);
+        let view = self.visible(&grant, request.task_id).await?.view();
+        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed: false })
+    }
+
+    /// Calls off a task that its own caller has given up. Nobody is told whether there was anything to call off.
+    pub(crate) async fn give_up(&self, id: TaskId) {
+        if let Err(error) = self.apply(id, Event::Cancel).await
+            && !matches!(error, NotApplied::Refused(_))
+        {
+            let failure = Failure::from(error);
+            tracing::info!(task = %id, reason = %failure.message, "a task that was given up could not be cancelled");
+        }
+    }
+}
+
+impl Following {
+    /// The task as it was last seen.
+    #[must_use]
+    pub fn view(&self) -> TaskView {
+        TaskView { replayed: self.is_replayed, ..self.view.clone() }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub const fn id(&self) -> TaskId {
+        self.view.task_id
+    }
+
+    /// Whether nothing more happens to it by itself.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        self.view.phase.is_final()
+    }
+
+    /// Waits for its next change. False: there is none to wait for, for it is final or the gateway is about to stop.
+    pub async fn changed(&mut self) -> bool {
+        if self.is_final() {
+            return false;
+        }
+        let task = tokio::select! {
+            task = self.waiter.changed() => task,
+            () = self.gateway.stopping() => None,
+        };
+        let is_changed = task.is_some();
+        if let Some(task) = task {
+            self.view = task.view();
+        }
+        is_changed
+    }
+
+    /// The task, durable or final, so that its id may be given out.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub async fn promised(&mut self) -> Result<TaskView, Failure> {
+        let task = self.gateway.load(self.id()).await?.ok_or_else(task_not_found)?;
+        self.view = self.gateway.promised(task).await?.view();
+        Ok(self.view())
+    }
+}

@@ -1,0 +1,54 @@
+//! A client of the MCP server at the other end of a connection that stays open.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jsonrpsee_types::ErrorObjectOwned;
+use reach_schemas::AgentId;
+use tokio_util::sync::CancellationToken;
+
+use crate::envelope::refused;
+use crate::mcp::server::{Line, Server, Session};
+
+/// The client, as far as its connection goes.
+pub(in crate::transport) struct Peer {
+    server: Arc<Server>,
+    session: Arc<Session>,
+    line: Line,
+}
+
+impl Peer {
+    /// A client that is told things by `notice`, until it is `gone`.
+    pub(in crate::transport) fn new(
+        server: &Arc<Server>,
+        agent: Option<AgentId>,
+        notice: impl Fn(Bytes) -> bool + Send + Sync + 'static,
+        gone: CancellationToken,
+    ) -> Self {
+        let peer =
+            Self { server: Arc::clone(server), session: Session::of_connection(agent), line: Line::new(notice, gone) };
+        let (server, session, line) = (Arc::clone(server), Arc::clone(&peer.session), peer.line.clone());
+        tokio::spawn(async move { server.tell_connection(&session, &line).await });
+        peer
+    }
+
+    /// What one frame is answered with; a frame for which there is no room is refused.
+    pub(in crate::transport) fn answer(
+        &self,
+        frame: Bytes,
+        refusal: Option<ErrorObjectOwned>,
+    ) -> impl Future<Output = Option<Bytes>> + Send + use<> {
+        let (server, session, line) = (Arc::clone(&self.server), Arc::clone(&self.session), self.line.for_another());
+        async move {
+            match refusal {
+                Some(refusal) => Some(refused(refusal)),
+                None => server.converse(&session, &frame, &line).await,
+            }
+        }
+    }
+
+    /// Ends what goes on for as long as the client listens.
+    pub(in crate::transport) fn close(&self) {
+        self.session.close();
+    }
+}

@@ -1,0 +1,25 @@
+//! MCP over WebSocket: one message a frame. Requests are called off by notice, as over standard input and output.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+
+use super::SUBPROTOCOL;
+use crate::envelope::refused;
+use crate::mcp::server::agent_of;
+use crate::transport::app::App;
+use crate::transport::conversation::Conversation;
+use crate::transport::ws::upgrade;
+
+/// Opens a WebSocket, if that is what the request asks for.
+pub(in crate::transport) async fn get(app: Arc<App>, request: Request) -> Response {
+    match agent_of(request.headers()) {
+        Ok(agent) => {
+            let open = move |app: &App| Some(Conversation::with_mcp(&app.mcp, agent, &app.drain));
+            upgrade(app, request, &[SUBPROTOCOL], open).await
+        }
+        Err(error) => (StatusCode::BAD_REQUEST, refused(error)).into_response(),
+    }
+}
