@@ -11,17 +11,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::adapter::Adapter;
 use crate::adapter::http::HttpAdapter;
+use crate::adapter::mcp::McpAdapter;
 use crate::adapter::process::ProcessAdapter;
 use crate::adapter::session::SessionAdapter;
 use crate::bus::local::Local;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Ports};
+use crate::ops::servers::Proof;
 use crate::sessions::Sessions;
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::{SqliteConfig, SqliteStore};
 use crate::telemetry::otlp::{self, Export};
+use crate::upstream::Upstreams;
 use crate::webhook::Secrets;
 use crate::worker::{self, recovery};
 
@@ -29,6 +32,9 @@ use crate::worker::{self, recovery};
 pub const DATABASE: &str = "reach.db";
 /// The file within the data folder with what signs webhooks, unless the configuration names another place.
 pub const WEBHOOK_SECRET: &str = "webhook-secret";
+
+/// The file within the data folder whose content proves that a caller may start commands.
+pub const OPERATOR_KEY: &str = "operator-key";
 
 /// A gateway that runs.
 pub struct Running {
@@ -64,6 +70,19 @@ fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
         .with_context(|| format!("the file {} with what signs webhooks cannot be used", path.display()))
 }
 
+/// What proves that a caller may start commands: the content of a file in the data folder, made at each start for its
+/// owner's eyes only.
+fn proof(config: &Config) -> anyhow::Result<Proof> {
+    let folder = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
+    let file = folder.join(OPERATOR_KEY);
+    let key = crate::webhook::secret_text();
+    let written = crate::webhook::write_secret(&file, &key);
+    written.with_context(|| {
+        format!("the file {}, by which reachctl proves who it is, cannot be written", file.display())
+    })?;
+    Ok(Proof { file, key })
+}
+
 /// Puts a gateway together over a store, picks up what is open, and starts its workers.
 ///
 /// # Errors
@@ -74,6 +93,11 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     let mut adapters: BTreeMap<Protocol, Arc<dyn Adapter>> = BTreeMap::new();
     adapters.insert(Protocol::Http, Arc::new(HttpAdapter::new(clock, config.settings.endpoints.clone())));
     adapters.insert(Protocol::Process, Arc::new(ProcessAdapter::new(clock)));
+    let upstreams = Arc::new(Upstreams::new(clock, config.settings.endpoints.clone()));
+    for server in &config.servers {
+        upstreams.put(server.clone(), true);
+    }
+    adapters.insert(Protocol::Mcp, Arc::new(McpAdapter::new(clock, Arc::clone(&upstreams))));
     adapters.insert(Protocol::Websocket, Arc::new(SessionAdapter::new(Arc::clone(&sessions), clock)));
     let ports = Ports {
         store,
@@ -81,11 +105,13 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
         bus: Arc::new(Local::default()),
         adapters,
         sessions,
+        upstreams,
         clock,
         rng: fastrand::Rng::new(),
     };
     let mut settings = config.settings.clone();
     settings.webhooks.secrets = webhook_secrets(config)?;
+    settings.proof = Some(proof(config)?);
     let gateway = Gateway::new(ports, settings);
     let export = config.telemetry.otlp.as_ref().map(|receiver| otlp::start(gateway.spans(), receiver)).transpose();
     let export = export.context("traces cannot be exported")?;

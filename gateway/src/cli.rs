@@ -178,6 +178,7 @@ async fn end(running: Running) {
     let ended = async {
         running.workers.wait().await;
         running.gateway.delivered().await;
+        running.gateway.upstreams().close().await;
     };
     if tokio::time::timeout(GRACE, ended).await.is_err() {
         tracing::warn!("some work did not end in time; it is taken up at the next start");

@@ -3,6 +3,7 @@
 
 mod endpoints;
 mod mcp;
+mod servers;
 mod telemetry;
 mod webhooks;
 
@@ -14,7 +15,7 @@ use reach_core::bulkhead::TierLimits;
 use reach_core::fleet::{self, Checked};
 use reach_core::retry::Shares;
 use reach_core::score::{Learning, MOST_MAX};
-use reach_schemas::{AgentCard, Span};
+use reach_schemas::{AgentCard, ServerSpec, Span};
 use serde::Deserialize;
 
 use crate::gateway::Settings;
@@ -71,6 +72,8 @@ pub struct File {
     pub mcp: mcp::Section,
     /// Agents that the gateway knows from the start; the way in for commands.
     pub agents: Vec<toml::Value>,
+    /// MCP servers that agents are made of.
+    pub mcp_servers: Vec<toml::Value>,
 }
 
 /// The configuration as it is used.
@@ -90,6 +93,8 @@ pub struct Config {
     pub telemetry: telemetry::Telemetry,
     /// Agents that it knows from the start.
     pub agents: Vec<AgentCard>,
+    /// MCP servers that agents are made of.
+    pub servers: Vec<ServerSpec>,
 }
 
 /// What the command line says; it goes before the file.
@@ -184,6 +189,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
         kept_for,
         keys_kept_for,
         allow_process: file.allow_process_registration,
+        proof: None,
         fleet: fleet::Settings {
             tier_limits: file.tiers.unwrap_or_default(),
             retries: file.retries.unwrap_or_default(),
@@ -201,14 +207,12 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     if human_wait > HUMAN_WAIT_MAX {
         mistakes.push(format!("human_wait: is {human_wait}: it is at most {HUMAN_WAIT_MAX}"));
     }
-    let agents = file.agents.into_iter().enumerate().filter_map(|(at, card)| {
-        card_of(card).map_err(|mistake| mistakes.push(format!("agents[{at}]: {mistake}"))).ok()
-    });
-    let agents = agents.collect();
+    let agents = cards_of(file.agents, &mut mistakes);
+    let servers = servers::check(file.mcp_servers, &mut mistakes);
     match listen {
         Some(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
-            Ok(Config { listen, data, settings, mcp, webhook_secrets, telemetry, agents })
+            Ok(Config { listen, data, settings, mcp, webhook_secrets, telemetry, agents, servers })
         }
         Some(_) | None => Err(Mistakes(mistakes)),
     }
@@ -227,6 +231,17 @@ fn listens_on(text: Option<String>, mistakes: &mut Vec<String>) -> Option<Socket
         ));
     }
     Some(listen)
+}
+
+fn cards_of(agents: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Vec<AgentCard> {
+    let mut cards = Vec::with_capacity(agents.len());
+    for (at, agent) in agents.into_iter().enumerate() {
+        match card_of(agent) {
+            Ok(card) => cards.push(card),
+            Err(mistake) => mistakes.push(format!("agents[{at}]: {mistake}")),
+        }
+    }
+    cards
 }
 
 /// A card written in TOML is the same card as in JSON.

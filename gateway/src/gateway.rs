@@ -19,6 +19,7 @@ use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
+use crate::ops::servers::Proof;
 use crate::outbound::Guard;
 use crate::outbox::Outbox;
 use crate::sessions::Sessions;
@@ -26,6 +27,7 @@ use crate::spans::{Spans, Stepping};
 use crate::store::{self, Committer, Outcome, Store};
 use crate::stores::Stores;
 use crate::turns::Turn;
+use crate::upstream::Upstreams;
 use crate::waiters::Waiters;
 use crate::webhook;
 
@@ -51,6 +53,8 @@ pub struct Settings {
     pub keys_kept_for: Span,
     /// Whether agents may register commands that the gateway then runs.
     pub allow_process: bool,
+    /// What proves that a caller may start commands. None: no caller may.
+    pub proof: Option<Proof>,
     /// What the router goes by.
     pub fleet: fleet::Settings,
     /// How webhooks are sent.
@@ -73,6 +77,7 @@ impl Default for Settings {
             kept_for: Span::from_hours(24 * 7),
             keys_kept_for: idempotency::KEPT_FOR,
             allow_process: false,
+            proof: None,
             fleet: fleet::Settings::default(),
             webhooks: webhook::Settings::default(),
             endpoints: Guard::of_endpoints(Guard::loopback()),
@@ -93,6 +98,8 @@ pub struct Ports {
     pub adapters: Adapters,
     /// Their open connections.
     pub sessions: Arc<Sessions>,
+    /// MCP servers that are asked.
+    pub upstreams: Arc<Upstreams>,
     /// The time.
     pub clock: Clock,
     /// Chance.
@@ -110,6 +117,7 @@ pub struct Gateway {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) adapters: Adapters,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) clock: Clock,
     rng: Mutex<Rng>,
     fleet: Mutex<Fleet>,
@@ -193,6 +201,7 @@ impl Gateway {
             bus: ports.bus,
             adapters: ports.adapters,
             sessions: ports.sessions,
+            upstreams: ports.upstreams,
             clock: ports.clock,
             rng: Mutex::new(ports.rng),
             fleet: Mutex::new(Fleet::new(settings.fleet.clone())),

@@ -2,13 +2,14 @@
 //! it arrived, and brings back a result or an explained failure.
 //!
 //! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
-//! `spans`, `webhook`, `mcp::wire`), edges (their implementations, `telemetry`), use cases (`gateway`, `stores`, `turns`,
-//! `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`), assembly (`boot`,
-//! `cli`). A layer names only those below it, and use cases never name an edge.
+//! `spans`, `webhook`, `mcp::wire`, `child`, `upstream`), edges (their implementations, `telemetry`), use cases (`gateway`,
+//! `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`),
+//! assembly (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
 pub mod boot;
 pub mod bus;
+mod child;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -31,6 +32,7 @@ pub mod stores;
 pub mod telemetry;
 pub mod transport;
 pub mod turns;
+pub mod upstream;
 pub mod waiters;
 pub mod webhook;
 pub mod worker;

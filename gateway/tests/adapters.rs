@@ -8,6 +8,8 @@ mod contract;
 mod http;
 #[path = "adapters/http_guard.rs"]
 mod http_guard;
+#[path = "adapters/mcp.rs"]
+mod mcp;
 #[path = "adapters/process.rs"]
 mod process;
 #[path = "adapters/session.rs"]

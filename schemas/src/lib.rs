@@ -11,6 +11,7 @@ pub mod id;
 pub mod method;
 pub mod pattern;
 pub mod raw;
+pub mod server;
 pub mod task;
 mod text;
 pub mod time;
@@ -29,6 +30,7 @@ pub use id::{AgentId, AgentName, CapabilityName, IdError, IdempotencyKey, Namesp
 pub use method::{Method, Permission};
 pub use pattern::AgentPattern;
 pub use raw::RawJson;
+pub use server::{CapabilityOverlay, HeaderSource, Overlay, ServerSpec, ServerState, ServerView};
 pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskRecord, TaskView};
 pub use time::{Span, Timestamp};
 pub use trace::{SpanId, TraceId, Traceparent};

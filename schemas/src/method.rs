@@ -98,6 +98,9 @@ table! {
     DeadLetterRedrive = "dead_letter/redrive", Operate, call::Redrive => call::Redriven, "Sends them again, by name or by filter, at a rate.";
     WebhookList = "webhook/list", Operate, call::WebhookList => call::Webhooks, "Lists webhooks and how their sending goes.";
     WebhookGet = "webhook/get", Operate, call::WebhookRef => crate::WebhookView, "Shows one webhook with its body.";
+    ServerAdd = "server/add", Operate, call::ServerAdd => crate::ServerView, "Makes an agent of an MCP server, for good.";
+    ServerRemove = "server/remove", Operate, call::ServerRef => crate::ServerView, "Forgets an MCP server that was added, and its agents.";
+    ServerList = "server/list", Operate, call::Nothing => call::Servers, "Lists MCP servers and how they are.";
     WebhookRetry = "webhook/retry", Operate, call::WebhookRetry => call::WebhooksRetried, "Sends webhooks again now, under their own ids.";
 }
 

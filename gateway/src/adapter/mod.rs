@@ -2,6 +2,7 @@
 //! cancellation or one probe, and decides nothing: whether to try again is the core's affair.
 
 pub mod http;
+pub mod mcp;
 pub mod process;
 pub(crate) mod retry_after;
 pub mod session;

@@ -5,6 +5,7 @@ mod answer;
 mod error;
 mod flaw;
 mod limits;
+pub(crate) mod lines;
 mod members;
 mod nesting;
 

@@ -16,6 +16,7 @@ use reach_schemas::{
 use serde_json::json;
 
 use super::bounds;
+use super::servers::server_name;
 use crate::gateway::Gateway;
 use crate::sessions::SessionId;
 use crate::store::{AgentRow, Command};
@@ -26,6 +27,12 @@ const LIST: u32 = 100;
 pub(crate) fn agent_not_found(agent: &AgentId) -> Failure {
     let message = format!("there is no agent {agent}; an agent registers with agent/register before anything else");
     Failure::new(ErrorCode::AgentNotFound, message)
+}
+
+/// An agent that was made of an MCP server is what the server says, for as long as there is the server.
+fn of_a_server(agent: &AgentId) -> Failure {
+    let message = format!("{agent} was made of an MCP server; it goes with the server: reachctl remove mcp NAME");
+    Failure::new(ErrorCode::Forbidden, message)
 }
 
 fn forbidden(denial: reach_core::access::Denial) -> Failure {
@@ -95,7 +102,10 @@ impl Gateway {
             );
             return Err(Failure::new(ErrorCode::InvalidCard, message));
         }
-        self.admit(card, connection).await
+        if self.fleet().node(&card.agent_id).is_some_and(|node| server_name(&node.card).is_some()) {
+            return Err(of_a_server(&card.agent_id));
+        }
+        self.admit(card, connection, false).await
     }
 
     /// Takes an agent of the gateway's own configuration in; it may be a command.
@@ -104,13 +114,19 @@ impl Gateway {
     /// The card is wrong.
     pub async fn register_own(&self, card: AgentCard) -> Result<Registered, Failure> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(card.agent_id.clone());
-        self.admit(card, None).await
+        self.admit(card, None, false).await
     }
 
     /// Checks whether the gateway may go where the card says that the agent is.
     fn check_endpoints(&self, card: &AgentCard) -> Result<(), Failure> {
         for (at, endpoint) in card.endpoints.iter().enumerate() {
-            if endpoint.protocol == Protocol::Http {
+            let is_gone_to = match endpoint.protocol {
+                Protocol::Http => true,
+                // A server that the operator added is where they said.
+                Protocol::Mcp => !endpoint.address.starts_with(SERVER_PREFIX),
+                Protocol::Process | Protocol::Websocket | Protocol::Queue => false,
+            };
+            if is_gone_to {
                 self.settings.endpoints.check(&endpoint.address).map_err(|refused| {
                     Failure::new(ErrorCode::InvalidCard, format!("endpoints[{at}].address: {refused}"))
                 })?;
@@ -119,13 +135,24 @@ impl Gateway {
         Ok(())
     }
 
-    async fn admit(&self, card: AgentCard, connection: Option<SessionId>) -> Result<Registered, Failure> {
+    /// Takes an agent in that was made of an MCP server.
+    pub(crate) async fn admit_server(&self, card: AgentCard, is_anew: bool) -> Result<Registered, Failure> {
+        self.admit(card, None, is_anew).await
+    }
+
+    /// `is_anew`: it is stored again, though its card did not change.
+    async fn admit(
+        &self,
+        card: AgentCard,
+        connection: Option<SessionId>,
+        is_anew: bool,
+    ) -> Result<Registered, Failure> {
         let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
         self.check_endpoints(checked.card())?;
         self.check_failure_callbacks(checked.card())?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();
-        self.keep(&card).await?;
+        self.keep(&card, is_anew).await?;
         let now = self.now();
         let registration = self.fleet().register(checked, now);
         if let Some(session) = connection
@@ -152,7 +179,7 @@ impl Gateway {
     }
 
     /// Stores the card, unless it is stored already.
-    async fn keep(&self, card: &AgentCard) -> Result<(), Failure> {
+    async fn keep(&self, card: &AgentCard, is_anew: bool) -> Result<(), Failure> {
         let known = {
             let fleet = self.fleet();
             fleet
@@ -161,11 +188,13 @@ impl Gateway {
         };
         let now = self.now();
         let (generation, registered_at) = match known {
+            Some((true, generation, registered_at)) if is_anew => (generation, registered_at),
             Some((true, ..)) => return Ok(()),
             Some((false, generation, registered_at)) => (generation + 1, registered_at),
             None => (1, now),
         };
-        let row = AgentRow { card: card.clone(), generation, registered_at, changed_at: now, draining: false };
+        let server = self.kept_server(card);
+        let row = AgentRow { card: card.clone(), generation, registered_at, changed_at: now, draining: false, server };
         self.committer.submit(Command::PutAgent(row)).await?;
         self.outbox.card_changed(&card.agent_id, now);
         Ok(())
@@ -218,6 +247,7 @@ impl Gateway {
                 registered_at: node.registered_at,
                 changed_at: self.outbox.card_changed_at(agent),
                 draining: true,
+                server: self.kept_server(&node.card),
             }
         };
         self.committer.submit(Command::PutAgent(row)).await?;
@@ -233,8 +263,10 @@ impl Gateway {
     pub async fn deregister(&self, grant: Grant, request: AgentRef) -> Result<Drained, Failure> {
         let agent = &request.agent_id;
         grant.acts_as(agent).map_err(forbidden)?;
-        if self.fleet().node(agent).is_none() {
-            return Err(agent_not_found(agent));
+        match self.fleet().node(agent).map(|node| server_name(&node.card).is_some()) {
+            None => return Err(agent_not_found(agent)),
+            Some(true) => return Err(of_a_server(agent)),
+            Some(false) => {}
         }
         self.committer.submit(Command::RemoveAgent(agent.clone())).await?;
         let in_flight = self.fleet().in_flight(agent);

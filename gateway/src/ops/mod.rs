@@ -15,6 +15,7 @@ pub mod read;
 pub mod redrive;
 pub mod report;
 pub mod route;
+pub mod servers;
 pub mod submit;
 pub mod wait;
 pub mod webhooks;

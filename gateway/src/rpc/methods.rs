@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use reach_core::access::{Caller, Grant, authorize};
-use reach_schemas::call::{CapabilityFind, Submit, Subscribe, TaskRef};
+use reach_schemas::call::{CapabilityFind, Nothing, Submit, Subscribe, TaskRef};
 use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -129,6 +129,12 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         Method::DeadLetterRedrive => answer(gateway.redrive(grant(None)?, decode_params(call.params)?).await),
         Method::WebhookList => answer(gateway.webhooks(grant(None)?, decode_params(call.params)?).await),
         Method::WebhookGet => answer(gateway.webhook(grant(None)?, decode_params(call.params)?).await),
+        Method::ServerAdd => answer(gateway.add_server(grant(None)?, decode_params(call.params)?).await),
+        Method::ServerRemove => answer(gateway.remove_server(grant(None)?, decode_params(call.params)?).await),
+        Method::ServerList => {
+            let Nothing {} = decode_params(call.params)?;
+            answer(Ok(gateway.servers(grant(None)?)))
+        }
         Method::WebhookRetry => answer(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?).await),
     }
 }

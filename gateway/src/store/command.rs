@@ -7,6 +7,7 @@ use super::{AgentRow, Fingerprint, OutboxRow, Sending};
 
 /// One change. Commands of one batch see what those before them did.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every command is about a task: a box for each would cost more")]
 pub enum Command {
     /// Takes a new task on, and its key with it: both or neither.
     ///

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use futures_util::future::BoxFuture;
 use reach_core::task::Task;
 use reach_schemas::{
-    AgentCard, AgentId, CapabilityName, ErrorCode, IdempotencyKey, Namespace, PhaseName, TaskId, Timestamp, WebhookId,
+    AgentCard, AgentId, CapabilityName, ErrorCode, IdempotencyKey, Namespace, PhaseName, ServerSpec, TaskId, Timestamp,
+    WebhookId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +104,9 @@ pub struct AgentRow {
     pub changed_at: Timestamp,
     /// Whether it takes no new work.
     pub draining: bool,
+    /// The MCP server that it was made of, if that is kept here and nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerSpec>,
 }
 
 /// Which tasks a list holds.

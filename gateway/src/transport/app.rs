@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::drain::Drain;
 use super::mcp::Published;
+use super::servers::{self, Servers};
 use super::{HttpSettings, http, mcp, rest, ws};
 use crate::gateway::Gateway;
 use crate::mcp::server::Server;
@@ -28,6 +29,8 @@ pub(super) struct App {
     pub(super) settings: HttpSettings,
     pub(super) drain: Drain,
     pub(super) connections: TaskTracker,
+    /// Sessions that clients have with MCP servers through the gateway.
+    pub(super) servers: Servers,
 }
 
 impl App {
@@ -48,6 +51,7 @@ pub(super) fn router(app: &Arc<App>) -> Router {
     let routed = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, handler(app, route)));
     routed
         .merge(mcp_router(app))
+        .merge(servers::router(app))
         .fallback(async |request: Request| problem(no_route(&request)))
         .method_not_allowed_fallback(async |request: Request| problem(no_method(&request)))
 }

@@ -13,6 +13,7 @@ mod listen;
 mod mcp;
 mod port;
 mod rest;
+mod servers;
 mod stdio;
 mod ws;
 

@@ -16,6 +16,7 @@ use tower::Service;
 use super::app::{App, problem, router};
 use super::drain::Drain;
 use super::guard::Guard;
+use super::servers::Servers;
 use super::{HttpSettings, connection};
 use crate::gateway::Gateway;
 use crate::mcp::server::Server;
@@ -37,7 +38,8 @@ impl Port {
     ) -> Self {
         let (guard, builder) = (Guard::new(listens_on.ip(), &settings), connection::builder(&settings));
         let mcp = Arc::new(Server::new(&gateway, &settings.mcp));
-        let app = Arc::new(App { gateway, mcp, settings, drain: Drain::new(stop), connections: TaskTracker::new() });
+        let (drain, servers) = (Drain::new(stop), Servers::new());
+        let app = Arc::new(App { gateway, mcp, settings, drain, connections: TaskTracker::new(), servers });
         Self { router: router(&app), app, builder, guard }
     }
 

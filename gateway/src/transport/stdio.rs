@@ -4,36 +4,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use reach_schemas::{ErrorCode, Failure};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::TEXT_MAX;
 use super::conversation::{Conversation, Outgoing};
 use super::drain::Drain;
+use crate::envelope::lines::{Line, Lines};
 use crate::gateway::Gateway;
 use crate::rpc::{self, error_of};
 
 /// How long calls in flight may go on once the gateway stops; then they are answered `shutting_down`.
 const DRAIN: Duration = Duration::from_secs(10);
-
-/// What a line is.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    Text(Bytes),
-    TooLong,
-    End,
-}
-
-/// Reads lines of bounded length. Dropping a read loses nothing.
-pub(super) struct Lines<R> {
-    reader: BufReader<R>,
-    line: Vec<u8>,
-    is_too_long: bool,
-    line_max: usize,
-}
 
 /// Speaks with the peer at the other end of two streams, until the input ends and everything it asked for is
 /// answered, or until `stop` is cancelled.
@@ -136,55 +120,5 @@ async fn speak<W: AsyncWrite + Unpin>(
         if is_last {
             return Ok(());
         }
-    }
-}
-
-impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(reader: R, line_max: usize) -> Self {
-        Self { reader: BufReader::with_capacity(64 * 1024, reader), line: Vec::new(), is_too_long: false, line_max }
-    }
-
-    pub(super) async fn next(&mut self) -> io::Result<Line> {
-        loop {
-            let read = self.reader.fill_buf().await?;
-            if read.is_empty() {
-                return Ok(if self.line.is_empty() && !self.is_too_long { Line::End } else { self.take() });
-            }
-            let end = read.iter().position(|byte| *byte == b'\n');
-            let part = &read[..end.unwrap_or(read.len())];
-            if self.line.len() + part.len() > self.line_max {
-                self.is_too_long = true;
-                self.line = Vec::new();
-            } else if !self.is_too_long {
-                self.line.extend_from_slice(part);
-            }
-            let used = part.len() + usize::from(end.is_some());
-            self.reader.consume(used);
-            if end.is_some() {
-                return Ok(self.take());
-            }
-        }
-    }
-
-    fn take(&mut self) -> Line {
-        let line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.is_too_long) { Line::TooLong } else { Line::Text(line.into()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn lines_are_read_to_their_end_and_long_ones_are_skipped_whole() {
-        let mut lines = Lines::new(&b"one\r\n\n123456\n1234567\n12345678901234\nlast"[..], 6);
-        let text = |text: &'static str| Line::Text(Bytes::from_static(text.as_bytes()));
-        let expected = [text("one\r"), text(""), text("123456"), Line::TooLong, Line::TooLong, text("last"), Line::End];
-        for line in expected {
-            assert_eq!(lines.next().await.unwrap(), line);
-        }
-        let mut cut_off = Lines::new(&b"1234567"[..], 6);
-        assert_eq!((cut_off.next().await.unwrap(), cut_off.next().await.unwrap()), (Line::TooLong, Line::End));
     }
 }

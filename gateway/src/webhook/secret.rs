@@ -126,15 +126,28 @@ fn random() -> Vec<u8> {
     bytes
 }
 
-/// Makes a file with a new secret. It is there with its content or not at all.
+/// Makes a file with a new secret.
 fn make(path: &Path) -> io::Result<String> {
-    let text = format!("{PREFIX}{}\n", STANDARD.encode(random()));
+    let text = format!("{PREFIX}{}\n", secret_text());
+    write_secret(path, &text)?;
+    Ok(text)
+}
+
+/// A text that nobody else knows.
+///
+/// # Panics
+/// The operating system has no chance to give.
+pub(crate) fn secret_text() -> String {
+    STANDARD.encode(random())
+}
+
+/// Writes a file for its owner's eyes only. It is there with its content or not at all.
+pub(crate) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&beside, path)?;
-    Ok(text)
+    fs::rename(&beside, path)
 }
 
 #[cfg(test)]

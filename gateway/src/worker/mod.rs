@@ -1,10 +1,11 @@
 //! What the gateway does of its own accord: routing due work, probing agents, sweeping up, writing down what was
-//! kept in memory, sending webhooks, and picking up after a start.
+//! kept in memory, sending webhooks, keeping in touch with MCP servers, and picking up after a start.
 
 pub mod archiver;
 pub mod dispatcher;
 pub mod prober;
 pub mod recovery;
+pub mod servers;
 pub mod sweeper;
 pub mod webhooks;
 
@@ -23,6 +24,7 @@ pub fn start(gateway: &Arc<Gateway>, stop: &CancellationToken) -> TaskTracker {
     tracker.spawn(sweeper::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(prober::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(archiver::run(Arc::clone(gateway), stop.clone()));
+    tracker.spawn(servers::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(webhooks::run(Arc::clone(gateway), stop.clone()));
     tracker.close();
     tracker

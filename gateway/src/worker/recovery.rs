@@ -1,11 +1,12 @@
 //! Picks up after a start: agents as they were stored, and every open task.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use reach_core::fleet::Checked;
 
 use crate::gateway::Gateway;
-use crate::store;
+use crate::ops::servers::server_name;
+use crate::store::{self, AgentRow, Command};
 
 /// How many open tasks are read at a time.
 const PAGE: u32 = 1000;
@@ -27,6 +28,11 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
     let mut recovered = Recovered::default();
     for row in gateway.store.agents().await? {
         let agent = row.card.agent_id.clone();
+        if !recover_server(gateway, &row) {
+            tracing::info!(%agent, "its MCP server is not in the configuration any more; the agent is forgotten");
+            gateway.committer.submit(Command::RemoveAgent(agent)).await?;
+            continue;
+        }
         gateway.outbox.card_changed(&agent, row.changed_at);
         match Checked::new(row.card) {
             Ok(checked) => {
@@ -39,12 +45,17 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
             }
         }
     }
-    let mut after = None;
+    recovered.tasks = recover_tasks(gateway).await?;
+    Ok(recovered)
+}
+
+async fn recover_tasks(gateway: &Arc<Gateway>) -> Result<usize, store::Error> {
+    let (mut after, mut count) = (None, 0);
     loop {
         let page = gateway.store.open_after(after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.id());
-        recovered.tasks += page.len();
+        count += page.len();
         let now = gateway.now();
         gateway.fleet().recount_more(&page, now);
         for task in page {
@@ -52,5 +63,20 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
             gateway.open.put(&Arc::new(task));
         }
     }
-    Ok(recovered)
+    Ok(count)
+}
+
+/// Has an MCP server, whose agent this is, known again: its tools can be called before it was asked anew. False: it is
+/// nobody's any more.
+fn recover_server(gateway: &Gateway, row: &AgentRow) -> bool {
+    let Some(name) = server_name(&row.card) else { return true };
+    let upstreams = gateway.upstreams();
+    let server = match (upstreams.get(name), &row.server) {
+        (Some(server), _) => server,
+        (None, Some(spec)) => upstreams.put(spec.clone(), false).0,
+        (None, None) => return false,
+    };
+    server.remember(&row.card);
+    gateway.own.lock().unwrap_or_else(PoisonError::into_inner).insert(row.card.agent_id.clone());
+    true
 }

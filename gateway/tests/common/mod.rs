@@ -17,9 +17,11 @@ use reach_gateway::adapter::{Adapter, Adapters};
 use reach_gateway::bus::local::Local;
 use reach_gateway::clock::Clock;
 use reach_gateway::gateway::{Gateway, Ports, Settings};
+use reach_gateway::outbound::Guard;
 use reach_gateway::sessions::Sessions;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::transport::{HttpSettings, serve};
+use reach_gateway::upstream::Upstreams;
 use reach_gateway::worker;
 use reach_schemas::Protocol;
 use tokio::net::TcpListener;
@@ -45,6 +47,7 @@ pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gatew
         bus: Arc::new(Local::default()),
         adapters: adapters(&sessions, clock),
         sessions,
+        upstreams: Arc::new(Upstreams::new(clock, Guard::of_endpoints(Guard::loopback()))),
         clock,
         rng: Rng::with_seed(7),
     };

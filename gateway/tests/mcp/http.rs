@@ -12,6 +12,9 @@ fn echo_tool() -> Value {
     json!({ "name": "echo", "description": "Says it again.", "effect": "read" })
 }
 
+/// Makes another request of a good one: its headers and its body.
+type Change<'a> = &'a dyn Fn(&mut Vec<(&'static str, String)>, &mut Value);
+
 #[tokio::test]
 async fn every_revision_with_a_handshake_lists_and_calls() {
     let running = start().await;
@@ -72,7 +75,7 @@ fn refused(reply: &Reply, status: u16, code: i64, id: &Value) {
 async fn what_a_stateless_request_lacks_is_told_by_its_own_number() {
     let running = start().await;
     let host = Host::of(&running);
-    let post = async |change: &dyn Fn(&mut Vec<(&'static str, String)>, &mut Value)| {
+    let post = async |change: Change<'_>| {
         let (mut headers, body) = alone(7, "tools/list", json!({}));
         let mut body: Value = serde_json::from_str(&body).unwrap();
         change(&mut headers, &mut body);

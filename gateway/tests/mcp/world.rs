@@ -81,7 +81,7 @@ fn with_long_work(builder: agent_reach_sdk::AgentBuilder) -> agent_reach_sdk::Ag
         capability(&card)
     };
     builder
-        .capability(tool("greet", "Greets"), says(json!([{ "type": "text", "text": "Hello, World!" }])))
+        .capability(tool("greet", "Greets"), greeting)
         .capability(long("slow_compute"), |task: Task, context: Context| async move {
             let asked: Value = task.params()?;
             tokio::select! {
@@ -107,6 +107,12 @@ fn schema_tool() -> Value {
             "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
             "then": { "required": ["phone"] }, "else": { "required": ["email"] },
             "additionalProperties": false } })
+}
+
+async fn greeting(task: Task, _: Context) -> Result<Value, HandlerError> {
+    let asked: Value = task.params()?;
+    let text = format!("Hello, {}!", asked["name"].as_str().unwrap_or("World"));
+    Ok(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
 async fn failing(_: Task, _: Context) -> Result<Value, HandlerError> {

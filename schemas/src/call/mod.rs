@@ -6,6 +6,7 @@ mod human;
 mod overview;
 mod params;
 mod probe;
+mod server;
 
 pub use answers::*;
 pub use dead_letters::*;
@@ -13,6 +14,7 @@ pub use human::*;
 pub use overview::*;
 pub use params::*;
 pub use probe::*;
+pub use server::*;
 
 use crate::Span;
 

@@ -156,6 +156,8 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::TaskSubscribe
         | Method::HumanTake
         | Method::DeadLetterRedrive
+        | Method::ServerAdd
+        | Method::ServerRemove
         | Method::WebhookRetry => false,
         Method::AgentRegister
         | Method::AgentHeartbeat
@@ -182,6 +184,7 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::DeadLetterList
         | Method::DeadLetterGet
         | Method::MetricsOverview
+        | Method::ServerList
         | Method::WebhookList
         | Method::WebhookGet => true,
     }

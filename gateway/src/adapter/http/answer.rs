@@ -9,9 +9,9 @@ use reach_schemas::call::HealthReport;
 use reach_schemas::{Effect, ErrorCode, Failure, RawJson, Timestamp};
 use serde_json::Value;
 
-use super::client::{Answered, BODY_MAX, Body, Silence};
 use crate::adapter::retry_after::retry_after;
 use crate::adapter::{Delivered, excerpt, not_started, unreadable};
+use crate::outbound::{Answered, BODY_MAX, Body, Silence};
 
 /// How large a refusal's body may be to be read for its members.
 const PROBLEM_MAX: usize = 64 * 1024;

@@ -12,7 +12,6 @@
 //! that a proxy or a framework can use them without reading the body.
 
 mod answer;
-mod client;
 
 use std::time::Duration;
 
@@ -24,10 +23,9 @@ use reach_schemas::call::HealthReport;
 use reach_schemas::{AgentId, Delivery, Endpoint, ErrorCode, Failure, FencingToken, ProbePolicy, Span, TaskId};
 use tokio::time::Instant;
 
-use self::client::Client;
 use crate::adapter::{Adapter, Answer, Delivered, not_started};
 use crate::clock::Clock;
-use crate::outbound::Guard;
+use crate::outbound::{Client, Guard};
 
 /// How long the agent has to answer that it heard of a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);

@@ -4,15 +4,11 @@ use std::env;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use reach_schemas::{AgentId, Delivery};
 use tokio::process::Command;
 
-/// What a command sees of the gateway's own environment. The rest may hold secrets.
-const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
-/// Where programs are looked for if the gateway has no `PATH`.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+use crate::child::{self, PATH};
 
 /// A program and its arguments.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,14 +47,7 @@ impl Line {
     }
 
     fn command(&self, directory: Option<&Path>) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_clear().env("PATH", PATH);
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(directory) = directory {
-            command.current_dir(directory);
-        }
-        command
+        child::command(&self.program, &self.arguments, directory)
     }
 
     /// Whether the program is there and may be run.

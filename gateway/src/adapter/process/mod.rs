@@ -16,7 +16,6 @@
 //!   delivery is given up, and when it leaves children behind.
 
 mod command;
-mod group;
 mod talk;
 mod verdict;
 
@@ -32,9 +31,9 @@ use tokio::sync::oneshot;
 use tokio::time::sleep_until;
 
 use self::command::Line;
-use self::group::Group;
 use self::talk::{Said, talk};
 use crate::adapter::{Adapter, Answer, Delivered, not_started};
+use crate::child::Group;
 use crate::clock::Clock;
 
 type Attempt = (TaskId, FencingToken);

@@ -2,6 +2,7 @@
 
 mod dead_letters;
 mod human;
+mod server;
 mod task;
 
 use agent_reach_sdk::client::DEFAULT_URL;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use dead_letters::DeadLetters;
 pub(crate) use human::{Held, Human};
+pub(crate) use server::{Add, AddMcp, Remove};
 pub(crate) use task::{TaskFlags, new_key};
 
 use crate::exit;
@@ -73,6 +75,12 @@ pub(crate) enum Command {
     },
     /// Forget an agent; what it has is taken back
     Deregister { agent: AgentId },
+    /// Make an agent of an MCP server
+    #[command(subcommand)]
+    Add(Add),
+    /// Forget what was added
+    #[command(subcommand)]
+    Remove(Remove),
     /// Call any JSON-RPC method and print what it answers
     Call {
         /// The method, for example task/get
@@ -136,6 +144,11 @@ pub(crate) enum Get {
     /// Show one task; --watch follows it to its end
     Task {
         task: TaskId,
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// List MCP servers and how they are
+    Servers {
         #[command(flatten)]
         watch: Watch,
     },
@@ -312,6 +325,10 @@ mod tests {
             "human answer",
             "human refuse 0198a000-0000-7000-8000-000000000001",
             "human take 0198a000-0000-7000-8000-000000000001 --queue desk",
+            "add mcp files",
+            "add mcp files http://h/mcp -- npx x",
+            "add mcp files http://h/mcp --header Authorization=s3cret",
+            "add mcp files http://h/mcp --env A=b",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }
@@ -322,6 +339,9 @@ mod tests {
             "get tasks --phase dead_lettered --watch --interval 1s",
             "errors",
             "webhooks retry --failed",
+            "add mcp files -- npx -y x --flag",
+            "add mcp files http://h/mcp --header Authorization=env:TOKEN",
+            "remove mcp files",
         ] {
             assert!(parse(line).is_ok(), "{line}");
         }

@@ -128,7 +128,7 @@ fn tool(name: String, agent: Option<&AgentId>, group: &[&Offering]) -> Tool {
 }
 
 /// One tool if all mean the same by the capability, else one for each agent.
-fn split<'a>(group: Vec<&'a Offering>) -> Vec<(Option<&'a AgentId>, Vec<&'a Offering>)> {
+fn split(group: Vec<&Offering>) -> Vec<(Option<&AgentId>, Vec<&Offering>)> {
     let first = group[0].capability();
     if group.len() == 1 || group[1..].iter().all(|other| mean_the_same(first, other.capability())) {
         return vec![(None, group)];

@@ -105,7 +105,7 @@ impl Asking<'_> {
             params: Some(params),
             idempotency_key: key,
             from_agent: self.agent.cloned(),
-            traceparent: traceparent.or_else(|| self.traceparent.clone()),
+            traceparent: traceparent.or(self.traceparent),
             ..Submit::default()
         })
     }

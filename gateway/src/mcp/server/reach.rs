@@ -228,7 +228,7 @@ impl Asking<'_> {
             params: asked.arguments,
             idempotency_key: asked.idempotency_key.or(outer),
             from_agent: self.agent.cloned(),
-            traceparent: traceparent.or_else(|| self.traceparent.clone()),
+            traceparent: traceparent.or(self.traceparent),
             ..Submit::default()
         };
         let task = self.server.gateway.submit(self.grant(Method::TaskSubmit)?, submit).await?;

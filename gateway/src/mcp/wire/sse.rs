@@ -1,6 +1,8 @@
 //! Server-sent events as Streamable HTTP carries them (<https://html.spec.whatwg.org/multipage/server-sent-events.html>):
 //! one message of JSON is one event.
 
+pub mod read;
+
 use bytes::Bytes;
 
 /// The media type of a stream of events.

@@ -17,11 +17,11 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::{PATH, SOCKET_PATH, SUBPROTOCOL};
+use crate::envelope::lines::{Line, Lines};
 use crate::envelope::{self, Call, Frame, Id, Limits, StrayResponses, refusal};
 use crate::mcp::server::AGENT_HEADER;
 use crate::mcp::wire::object::Object;
 use crate::transport::TEXT_MAX;
-use crate::transport::stdio::{Line, Lines};
 
 /// The shortest and the longest wait before a lost connection is made again.
 const RETRY_MIN: Duration = Duration::from_millis(100);

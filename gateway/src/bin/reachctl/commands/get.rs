@@ -45,6 +45,7 @@ pub(crate) async fn run(get: Get, session: &Session) -> Result<Exit, Stop> {
             };
             present(session, Method::TaskGet, &TaskRef { task_id: task }, &watch, view).await
         }
+        Get::Servers { watch } => super::servers::list(watch, session).await,
         Get::Capabilities { intent, namespace, from, limit, watch } => {
             let limit = limit.unwrap_or(if intent.is_some() { FOUND } else { LIST_MAX });
             let params = CapabilityFind { intent, namespace, from_agent: from, limit: Some(limit) };

@@ -6,6 +6,7 @@ mod errors;
 mod get;
 mod human;
 mod raw;
+mod servers;
 mod status;
 mod submit;
 mod top;
@@ -18,7 +19,7 @@ use agent_reach_sdk::schemas::call::{Resolved, TaskRef};
 use agent_reach_sdk::{Explanation, Method, TaskView};
 use clap::CommandFactory as _;
 
-use crate::args::{Cli, Command};
+use crate::args::{Add, Cli, Command, Remove};
 use crate::exit::{Exit, Stop};
 use crate::output::Out;
 use crate::render::text::clean;
@@ -50,6 +51,8 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
         Command::Webhooks(command) => webhooks::run(command, &open().await?).await,
         Command::Drain { agent } => agents::leave(Method::AgentDrain, agent, &open().await?).await,
         Command::Deregister { agent } => agents::leave(Method::AgentDeregister, agent, &open().await?).await,
+        Command::Add(Add::Mcp(args)) => servers::add(*args, &open().await?).await,
+        Command::Remove(Remove::Mcp { name }) => servers::remove(name, &open().await?).await,
         Command::Register { file: Some(file), example: _ } => agents::register(&file, &open().await?).await,
         Command::Register { file: None, example: _ } => {
             out.text(agents::EXAMPLE)?;

@@ -9,6 +9,7 @@ mod decision;
 pub(crate) mod explanation;
 mod grid;
 pub(crate) mod people;
+pub(crate) mod servers;
 pub(crate) mod status;
 pub(crate) mod suggestions;
 pub(crate) mod tasks;

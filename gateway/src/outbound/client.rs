@@ -1,5 +1,5 @@
-//! One exchange over HTTP: a request goes out by a deadline, an answer of bounded size comes back, or nothing, and
-//! then it is known whether the request may have left. Connections are pooled and kept alive. Redirects are not
+//! Requests over HTTP that the gateway makes of agents and servers: one goes out by a deadline, an answer comes back, whole
+//! and of bounded size or as a stream, or nothing, and then it is known whether the request may have left. Connections are pooled and kept alive. Redirects are not
 //! followed, proxies of the environment are not used, and nothing is ever sent a second time if it may have been sent.
 //!
 //! About the last: the pool sends a request again over a new connection when a reused one turns out to be closed, but
@@ -7,18 +7,21 @@
 //! the request back only then). The same case, if it is not sent again, is an error that is called cancelled here.
 
 use std::error::Error;
+use std::pin::Pin;
 use std::sync::OnceLock;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, timeout_at};
 
-use crate::outbound::{Guard, Resolver};
+use super::{Guard, Resolver};
 
 /// How long a connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,19 +31,19 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many unused connections are kept to one agent.
 const IDLE_MAX: usize = 256;
 /// How large an answer's body may be.
-pub(super) const BODY_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const BODY_MAX: usize = 8 * 1024 * 1024;
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(super) struct Answered {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Body,
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
 }
 
 /// What came after an answer's headers.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(crate) enum Body {
     /// All of it.
     Whole(Bytes),
     /// More than [`BODY_MAX`].
@@ -51,7 +54,7 @@ pub(super) enum Body {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Silence {
+pub(crate) enum Silence {
     /// No byte of the request was sent.
     NeverSent(String),
     /// The request may have been sent, and the connection broke.
@@ -60,8 +63,19 @@ pub(super) enum Silence {
     Late,
 }
 
+/// A body that comes as it is sent.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    /// Over TCP.
+    Plain(Incoming),
+    /// Over TLS.
+    Secure(reqwest::Body),
+    /// Read already.
+    Whole(Option<Bytes>),
+}
+
 /// A pool of connections.
-pub(super) struct Client {
+pub(crate) struct Client {
     plain: legacy::Client<HttpConnector<Resolver>, Full<Bytes>>,
     /// Made when the first `https` address is met: loading certificates takes a while.
     secure: OnceLock<Result<reqwest::Client, String>>,
@@ -71,7 +85,7 @@ pub(super) struct Client {
 impl Client {
     /// A pool whose connections go where the guard lets them. A request's address is judged by whoever sends it; here,
     /// what a name in it means.
-    pub(super) fn new(guard: Guard) -> Self {
+    pub(crate) fn new(guard: Guard) -> Self {
         let mut connector = HttpConnector::new_with_resolver(Resolver(guard.clone()));
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
@@ -85,34 +99,67 @@ impl Client {
     }
 
     /// Sends a request whose address is absolute, and reads the answer.
-    pub(super) async fn send(&self, request: Request<Bytes>, until: Instant) -> Result<Answered, Silence> {
+    pub(crate) async fn send(&self, request: Request<Bytes>, until: Instant) -> Result<Answered, Silence> {
+        let response = self.begin(request, until).await?;
+        timeout_at(until, read(response)).await.map_err(|_| Silence::Late)
+    }
+
+    /// Sends a request whose address is absolute. The answer's head has come by `until`; its body is a stream.
+    pub(crate) async fn begin(&self, request: Request<Bytes>, until: Instant) -> Result<Response<Stream>, Silence> {
         if request.uri().scheme_str() == Some("https") {
-            return self.send_secure(request, until).await;
+            return self.begin_secure(request, until).await;
         }
         let mut request = request.map(Full::new);
         let connection = capture_connection(&mut request);
-        let exchange = async {
-            let response = self.plain.request(request).await.map_err(|error| silence_of(&error))?;
-            Ok(read(response).await)
+        let outcome = match timeout_at(until, self.plain.request(request)).await {
+            Ok(Ok(response)) => return Ok(response.map(Stream::Plain)),
+            Ok(Err(error)) => silence_of(&error),
+            Err(_) => Silence::Late,
         };
-        let outcome = timeout_at(until, exchange).await.unwrap_or(Err(Silence::Late));
         // Without a connection, nothing was sent on one.
         let had_connection = connection.connection_metadata().is_some();
-        outcome.map_err(|silence| if had_connection { silence } else { silence.before_connecting() })
+        Err(if had_connection { outcome } else { outcome.before_connecting() })
     }
 
-    async fn send_secure(&self, request: Request<Bytes>, until: Instant) -> Result<Answered, Silence> {
+    async fn begin_secure(&self, request: Request<Bytes>, until: Instant) -> Result<Response<Stream>, Silence> {
         let client = self
             .secure
             .get_or_init(|| secure_client(self.guard.clone()))
             .as_ref()
             .map_err(|why| Silence::NeverSent(why.clone()))?;
         let request = reqwest::Request::try_from(request).map_err(|error| Silence::NeverSent(told(&error)))?;
-        let exchange = async {
-            let response = client.execute(request).await.map_err(|error| silence_of(&error))?;
-            Ok(read(Response::from(response)).await)
-        };
-        timeout_at(until, exchange).await.unwrap_or(Err(Silence::Late))
+        let response = timeout_at(until, client.execute(request)).await.map_err(|_| Silence::Late)?;
+        let response = response.map_err(|error| silence_of(&error))?;
+        Ok(Response::from(response).map(Stream::Secure))
+    }
+}
+
+impl HttpBody for Stream {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.get_mut() {
+            Self::Plain(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Self::Secure(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Plain(body) => body.is_end_stream(),
+            Self::Secure(body) => body.is_end_stream(),
+            Self::Whole(text) => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Plain(body) => body.size_hint(),
+            Self::Secure(body) => body.size_hint(),
+            Self::Whole(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+        }
     }
 }
 
@@ -150,11 +197,8 @@ fn silence_of(error: &(dyn Error + 'static)) -> Silence {
     if is_unsent { Silence::NeverSent(told(error)) } else { Silence::Lost(told(error)) }
 }
 
-async fn read<B>(response: Response<B>) -> Answered
-where
-    B: hyper::body::Body,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+/// Reads a body to its end.
+pub(crate) async fn read(response: Response<Stream>) -> Answered {
     let (parts, body) = response.into_parts();
     let body = match Limited::new(body, BODY_MAX).collect().await {
         Ok(collected) => Body::Whole(collected.to_bytes()),
@@ -169,7 +213,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 }
 
 /// An error and its sources in one line.
-fn told(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
     chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LAST_OUTPUT_MAX: u64 = 1 << 20;
 
 /// A running group.
-pub(super) struct Group(Option<Members>);
+pub(crate) struct Group(Option<Members>);
 
 struct Members {
     leader: Child,
@@ -35,16 +35,16 @@ struct Members {
 
 /// A group's first process and its streams. The outputs stay the group's: a process that writes while it tidies up
 /// must not be killed for it because nobody reads any more.
-pub(super) struct Leader<'a> {
-    pub(super) process: &'a mut Child,
-    pub(super) stdin: Option<ChildStdin>,
-    pub(super) stdout: Option<&'a mut ChildStdout>,
-    pub(super) stderr: Option<&'a mut ChildStderr>,
+pub(crate) struct Leader<'a> {
+    pub(crate) process: &'a mut Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) stdout: Option<&'a mut ChildStdout>,
+    pub(crate) stderr: Option<&'a mut ChildStderr>,
 }
 
 impl Group {
     /// Starts a command as the leader of a new group.
-    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
         let mut leader = command.process_group(0).spawn()?;
         let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let id = id.expect("a process that was just started and not yet waited for has an id");
@@ -53,7 +53,7 @@ impl Group {
     }
 
     /// The group's first process.
-    pub(super) fn leader(&mut self) -> Leader<'_> {
+    pub(crate) fn leader(&mut self) -> Leader<'_> {
         let members = self.0.as_mut().expect("only dropping takes the members out");
         let Members { leader: process, stdout, stderr, .. } = members;
         Leader { stdin: process.stdin.take(), process, stdout: stdout.as_mut(), stderr: stderr.as_mut() }

@@ -1,0 +1,53 @@
+//! What the gateway itself says on a server's endpoint: errors, as JSON-RPC has them, under the id that was asked with.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use reach_schemas::{ErrorCode, Failure};
+
+use crate::envelope::{Frame, Limits, Message, error_of};
+use crate::upstream::reply::Fault;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// An error with an HTTP status. `body` is the request's.
+pub(super) fn error(status: StatusCode, body: &[u8], failure: Failure) -> Response {
+    let id = id_of(body);
+    let error = serde_json::to_string(&error_of(failure, None)).expect("an error object can be written as JSON");
+    json(status, Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)))
+}
+
+/// A whole answer.
+pub(super) fn json(status: StatusCode, text: Bytes) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], Body::from(text)).into_response()
+}
+
+fn id_of(body: &[u8]) -> String {
+    match Frame::parse(body, &Limits::default()) {
+        Frame::Single(Message::Call(call)) => call.id.map_or("null", |id| id.get()).to_owned(),
+        Frame::Single(Message::Response(_) | Message::Invalid(_)) | Frame::Batch(_) => "null".to_owned(),
+    }
+}
+
+/// A server that is not known.
+pub(super) fn no_server(name: &str) -> Response {
+    let message = format!("there is no MCP server {name:?} here; see reachctl get servers");
+    error(StatusCode::NOT_FOUND, b"", Failure::new(ErrorCode::AgentNotFound, message))
+}
+
+/// A session that is not known (2025-11-25, Transports, Session Management: the client begins a new one).
+pub(super) fn no_session(body: &[u8]) -> Response {
+    let message = "the session is not known here any more; begin a new one with initialize";
+    error(StatusCode::NOT_FOUND, body, Failure::new(ErrorCode::InvalidRequest, message))
+}
+
+/// A server that could not be asked, or did not answer.
+pub(super) fn fault(name: &str, body: &[u8], fault: &Fault) -> Response {
+    let (status, code) = match fault {
+        Fault::NeverSent(_) | Fault::SessionGone => (StatusCode::BAD_GATEWAY, ErrorCode::Unreachable),
+        Fault::Lost(_) | Fault::Status { .. } => (StatusCode::BAD_GATEWAY, ErrorCode::AgentLost),
+        Fault::Late => (StatusCode::GATEWAY_TIMEOUT, ErrorCode::Timeout),
+    };
+    error(status, body, Failure::new(code, format!("the server {name}: {fault}")))
+}

@@ -1,0 +1,82 @@
+//! Each MCP server at an address of its own, `/servers/{name}/mcp`: what a client would find if it reached the server itself,
+//! names and words unchanged, in the era that both are of. Streamable HTTP in front; HTTP or a process behind.
+
+mod answer;
+mod events;
+mod fronts;
+mod head;
+mod process;
+mod relay;
+mod said;
+mod shared;
+mod talk;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRequestParts, RawPathParams, Request};
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use http::HeaderMap;
+use tokio::sync::Semaphore;
+
+use self::fronts::Fronts;
+use super::app::App;
+use super::body;
+use crate::mcp::wire::{Era, Revision, header};
+
+/// Where a server is served.
+const PATH: &str = "/servers/{name}/mcp";
+/// How many processes there may be at once for sessions of clients.
+const PROCESSES_MAX: usize = 256;
+
+/// The sessions of all servers.
+pub(in crate::transport) struct Servers {
+    http: Fronts<relay::Behind>,
+    stdio: Fronts<process::Behind>,
+    processes: Arc<Semaphore>,
+}
+
+impl Servers {
+    pub(in crate::transport) fn new() -> Self {
+        Self { http: Fronts::new(), stdio: Fronts::new(), processes: Arc::new(Semaphore::new(PROCESSES_MAX)) }
+    }
+}
+
+/// The route of all servers.
+pub(in crate::transport) fn router(app: &Arc<App>) -> Router {
+    let app = Arc::clone(app);
+    let verbs = MethodFilter::POST.or(MethodFilter::GET).or(MethodFilter::DELETE);
+    Router::new().route(PATH, on(verbs, move |request: Request| handle(Arc::clone(&app), request)))
+}
+
+async fn handle(app: Arc<App>, request: Request) -> Response {
+    let (mut parts, content) = request.into_parts();
+    let named = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
+    let Some(server) = app.gateway.upstreams().get(&name) else { return answer::no_server(&name) };
+    let body = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
+        Ok(body) => body,
+        Err(error) => {
+            let status = error.status();
+            return answer::error(status, b"", error.into_failure());
+        }
+    };
+    let is_stateless = is_stateless(&parts.headers);
+    if server.is_http() {
+        relay::relay(&app, &server, &parts, body, is_stateless).await
+    } else if is_stateless {
+        shared::post(&app, &server, &parts, body).await
+    } else {
+        process::handle(&app, &server, &parts, body).await
+    }
+}
+
+/// Whether a request says in its head that it stands alone: by its revision, and where it names none by a header that
+/// only such requests have.
+fn is_stateless(headers: &HeaderMap) -> bool {
+    match headers.get(header::PROTOCOL_VERSION).and_then(|value| value.to_str().ok()) {
+        Some(named) => Revision::by_name(named).is_some_and(|revision| revision.era() == Era::Stateless),
+        None => headers.get(header::METHOD).is_some_and(|method| method != "initialize"),
+    }
+}

@@ -1,0 +1,208 @@
+//! A server that is a process, in the handshake era: each session has a process of its own, so that whatever the server
+//! remembers is of one client. If it ends, the next request starts it again and opens the session as its client did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, StatusCode};
+use reach_schemas::{ErrorCode, Failure, Span};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::answer;
+use super::events::{Saying, Telling, respond, standing};
+use super::fronts::Front;
+use super::said::{Said, Word};
+use super::talk::{Talk, WAITING_MAX};
+use crate::envelope::{Call, Frame, Limits, Message};
+use crate::mcp::wire::header;
+use crate::transport::app::App;
+use crate::upstream::reply::Fault;
+use crate::upstream::server::Server;
+
+/// How long a server that was started again may take to open the session.
+const REOPEN: Duration = Duration::from_secs(30);
+
+/// What is behind a session with a process.
+pub(in crate::transport) struct Behind {
+    /// Held while it is started again.
+    talk: Mutex<Arc<Talk>>,
+    initialize: Bytes,
+    said: Said,
+    _place: OwnedSemaphorePermit,
+}
+
+type ProcessFront = Front<Behind>;
+
+/// Answers one request.
+pub(super) async fn handle(app: &App, server: &Server, parts: &Parts, body: Bytes) -> Response {
+    let fronts = &app.servers.stdio;
+    let front = fronts.of(server.spec().name.as_str(), &parts.headers);
+    match (parts.method.clone(), front) {
+        (Method::DELETE, Some(front)) => {
+            fronts.remove(&front);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        (Method::GET, Some(front)) => listen(app, server, &front).await,
+        (_, Some(front)) => post(app, server, &front, parts, &body).await,
+        (Method::POST, None) if !parts.headers.contains_key(header::SESSION_ID) => open(app, server, &body).await,
+        (_, None) => answer::no_session(&body),
+    }
+}
+
+/// Opens a session: its first request starts a process.
+async fn open(app: &App, server: &Server, body: &Bytes) -> Response {
+    let refused = |code, message: &str| answer::error(StatusCode::BAD_REQUEST, body, Failure::new(code, message));
+    let call = match Frame::parse(body, &Limits::default()) {
+        Frame::Single(Message::Call(call)) if call.method == "initialize" && call.id.is_some() => call,
+        // An older server's answer to what a newer client asks first.
+        Frame::Single(Message::Call(call)) if call.method == "server/discover" => {
+            return refused(ErrorCode::MethodNotFound, "this server is of the handshake era; begin with initialize");
+        }
+        Frame::Single(Message::Invalid(invalid)) => return refused(invalid.flaw.code(), &invalid.flaw.to_string()),
+        Frame::Single(Message::Call(_) | Message::Response(_)) | Frame::Batch(_) => {
+            return refused(
+                ErrorCode::InvalidRequest,
+                "a session begins with initialize, and is named in Mcp-Session-Id",
+            );
+        }
+    };
+    let Ok(place) = Arc::clone(&app.servers.processes).try_acquire_owned() else {
+        let message = "as many sessions with processes are open as may be; end one, or come again later";
+        let failure = Failure { retry_after: Some(Span::from_secs(5)), ..Failure::new(ErrorCode::Overloaded, message) };
+        return answer::error(StatusCode::SERVICE_UNAVAILABLE, body, failure);
+    };
+    let name = server.spec().name.clone();
+    let talk = match start(server) {
+        Ok(talk) => Arc::new(talk),
+        Err(fault) => return answer::fault(name.as_str(), body, &fault),
+    };
+    let (say, mut says) = mpsc::channel(WAITING_MAX);
+    talk.ask(&call, say);
+    talk.write(body).await;
+    let answered = tokio::time::timeout(server.spec().start_timeout.into(), first_answer(&mut says)).await;
+    let text = match answered {
+        Ok(Some(text)) => text,
+        Ok(None) => return answer::fault(name.as_str(), body, &Fault::NeverSent("its process has ended".to_owned())),
+        Err(_) => return answer::fault(name.as_str(), body, &Fault::Late),
+    };
+    let is_opened = matches!(Frame::parse(&text, &Limits::default()), Frame::Single(Message::Response(response)) if response.outcome.is_ok());
+    let mut response = answer::json(StatusCode::OK, text);
+    if is_opened {
+        let behind = Behind { talk: Mutex::new(talk), initialize: body.clone(), said: Said::default(), _place: place };
+        let front = app.servers.stdio.put(name, behind);
+        if let Ok(header) = header::SESSION_ID.parse::<http::HeaderName>() {
+            response.headers_mut().insert(header, front.id.clone());
+        }
+    }
+    response
+}
+
+async fn first_answer(says: &mut mpsc::Receiver<Saying>) -> Option<Bytes> {
+    loop {
+        let said = says.recv().await?;
+        if said.answer.is_some() {
+            return Some(said.text);
+        }
+    }
+}
+
+fn start(server: &Server) -> Result<Talk, Fault> {
+    let stop = CancellationToken::new();
+    let running = server.start_own(stop.clone())?;
+    Ok(Talk::begin(running, stop.drop_guard()))
+}
+
+impl Behind {
+    /// The talk, begun again if its process has ended.
+    async fn talk(&self, server: &Server) -> Result<Arc<Talk>, Fault> {
+        let mut talk = self.talk.lock().await;
+        if !talk.is_gone() {
+            return Ok(Arc::clone(&talk));
+        }
+        let new = start(server)?;
+        let mut first = vec![self.initialize.clone()];
+        first.extend(self.said.again().1);
+        for body in first {
+            let Frame::Single(Message::Call(call)) = Frame::parse(&body, &Limits::default()) else { continue };
+            let (say, mut says) = mpsc::channel(WAITING_MAX);
+            let is_asked = call.id.is_some();
+            new.ask(&call, say);
+            new.write(&body).await;
+            if is_asked {
+                let answered = tokio::time::timeout(REOPEN, first_answer(&mut says)).await;
+                answered
+                    .ok()
+                    .flatten()
+                    .ok_or_else(|| Fault::NeverSent("it does not open the session again".to_owned()))?;
+            }
+        }
+        tracing::info!(server = %server.spec().name, "a client's process had ended; it was started again");
+        *talk = Arc::new(new);
+        Ok(Arc::clone(&talk))
+    }
+}
+
+/// The stream of what belongs to no request.
+async fn listen(app: &App, server: &Server, front: &Arc<ProcessFront>) -> Response {
+    let talk = match front.behind.talk(server).await {
+        Ok(talk) => talk,
+        Err(fault) => return answer::fault(server.spec().name.as_str(), b"", &fault),
+    };
+    let (say, says) = mpsc::channel(WAITING_MAX);
+    talk.stand(say);
+    let ends = [app.drain.stop.clone(), front.over.clone()];
+    standing(Telling { says, answers: usize::MAX, ends, _kept: front.open() })
+}
+
+async fn post(app: &App, server: &Server, front: &Arc<ProcessFront>, parts: &Parts, body: &Bytes) -> Response {
+    let messages = match Frame::parse(body, &Limits::default()) {
+        Frame::Single(Message::Invalid(invalid)) => {
+            let failure = Failure::new(invalid.flaw.code(), invalid.flaw.to_string());
+            return answer::error(StatusCode::BAD_REQUEST, body, failure);
+        }
+        Frame::Single(message) => vec![message],
+        Frame::Batch(messages) => messages,
+    };
+    let talk = match front.behind.talk(server).await {
+        Ok(talk) => talk,
+        Err(fault) => return answer::fault(server.spec().name.as_str(), body, &fault),
+    };
+    front.behind.said.note(&Word::of(body), &parts.headers, body);
+    let calls: Vec<&Call<'_>> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Call(call) if call.id.is_some() => Some(call),
+            Message::Call(_) | Message::Response(_) | Message::Invalid(_) => None,
+        })
+        .collect();
+    let (say, says) = mpsc::channel(WAITING_MAX);
+    for call in &calls {
+        talk.ask(call, say.clone());
+    }
+    drop(say);
+    let is_written = if let [_] = messages.as_slice() { talk.write(body).await } else { write_each(&talk, body).await };
+    if !is_written {
+        let fault = Fault::Lost("its process has ended".to_owned());
+        return answer::fault(server.spec().name.as_str(), body, &fault);
+    }
+    if calls.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let ends = [app.drain.overdue.clone(), front.over.clone()];
+    respond(Telling { says, answers: calls.len(), ends, _kept: (front.open(), talk) }).await
+}
+
+/// A batch, message by message: servers over stdio need not take batches.
+async fn write_each(talk: &Talk, body: &[u8]) -> bool {
+    let Ok(messages) = serde_json::from_slice::<Vec<&serde_json::value::RawValue>>(body) else { return true };
+    for message in messages {
+        if !talk.write(message.get().as_bytes()).await {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,249 @@
+//! A server that is reached over HTTP: requests and answers pass as they are, byte for byte. Only sessions are the
+//! gateway's own, so that a client need not notice that its server was restarted: the gateway then opens the session again as
+//! the client opened it, and sends on what the server had not taken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body as HttpBody, Frame as BodyFrame, SizeHint};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::answer;
+use super::fronts::{Front, Fronts, Open};
+use super::head::{back, onward};
+use super::said::{Said, Word};
+use crate::mcp::wire::header;
+use crate::outbound::Stream;
+use crate::transport::app::App;
+use crate::upstream::is_session_gone;
+use crate::upstream::reply::Fault;
+use crate::upstream::server::Server;
+
+/// How long the head of an answer may take. A long call streams, or answers within this.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a server that is being restarted is waited for.
+const RESTART: Duration = Duration::from_secs(10);
+/// How often it is tried meanwhile.
+const RESTART_EVERY: Duration = Duration::from_millis(100);
+/// How much of a refusal is read to see whether it is about the session, in bytes.
+const REFUSAL_MAX: usize = 64 * 1024;
+
+/// What is behind a session with a server over HTTP.
+pub(in crate::transport) struct Behind {
+    /// What the server calls it. Held while it is opened again.
+    session: tokio::sync::Mutex<HeaderValue>,
+    /// How the client opened it.
+    headers: HeaderMap,
+    initialize: Bytes,
+    said: Said,
+}
+
+type HttpFront = Front<Behind>;
+
+/// Passes one request on.
+pub(super) async fn relay(app: &App, server: &Server, parts: &Parts, body: Bytes, is_stateless: bool) -> Response {
+    let fronts = &app.servers.http;
+    let name = server.spec().name.as_str();
+    let front = fronts.of(name, &parts.headers);
+    if front.is_none() && parts.headers.contains_key(header::SESSION_ID) {
+        return answer::no_session(&body);
+    }
+    let open = front.as_ref().map(Front::open);
+    let word = if is_stateless { Word::Other } else { Word::of(&body) };
+    if let Some(front) = &front {
+        front.behind.said.note(&word, &parts.headers, &body);
+    }
+    let passed = match &front {
+        Some(front) => in_session(server, front, parts, &body).await,
+        None => pass(server, &parts.method, &onward(&parts.headers, None), &body).await,
+    };
+    let response = match passed {
+        Ok(response) => response,
+        Err(Fault::SessionGone) => {
+            if let Some(front) = &front {
+                fronts.remove(front);
+            }
+            return answer::no_session(&body);
+        }
+        Err(fault) => return answer::fault(name, &body, &fault),
+    };
+    let front = match front {
+        Some(front) if parts.method == Method::DELETE => {
+            fronts.remove(&front);
+            None
+        }
+        Some(front) => Some(front),
+        None if word == Word::Initialize => opened(fronts, server, parts, &body, &response),
+        None => None,
+    };
+    give_back(app, response, front.as_ref(), open, parts.method == Method::GET)
+}
+
+/// A session that the server has just opened.
+fn opened(
+    fronts: &Fronts<Behind>,
+    server: &Server,
+    parts: &Parts,
+    body: &Bytes,
+    response: &http::Response<Stream>,
+) -> Option<Arc<HttpFront>> {
+    let session = response.headers().get(header::SESSION_ID).filter(|_| response.status().is_success())?;
+    let behind = Behind {
+        session: tokio::sync::Mutex::new(session.clone()),
+        headers: onward(&parts.headers, None),
+        initialize: body.clone(),
+        said: Said::default(),
+    };
+    Some(fronts.put(server.spec().name.clone(), behind))
+}
+
+/// Passes a request of a session on. What the server did not take because it has lost the session is sent again in a new
+/// one, once.
+async fn in_session(
+    server: &Server,
+    front: &HttpFront,
+    parts: &Parts,
+    body: &Bytes,
+) -> Result<http::Response<Stream>, Fault> {
+    let session = front.behind.session.lock().await.clone();
+    let mut headers = onward(&parts.headers, Some(&session));
+    let response = pass(server, &parts.method, &headers, body).await?;
+    let response = match unless_gone(response).await {
+        Ok(response) => return Ok(response),
+        // A session that is lost is as good as one that was ended.
+        Err(response) if parts.method == Method::DELETE => return Ok(response),
+        Err(_) => front.behind.reopen(server, &session).await?,
+    };
+    headers.insert(header::SESSION_ID, response);
+    // Where the old session's streams were is nothing to the new one.
+    headers.remove(header::LAST_EVENT_ID);
+    let response = pass(server, &parts.method, &headers, body).await?;
+    unless_gone(response).await.map_err(|_| Fault::SessionGone)
+}
+
+/// Passes a request on; a server that cannot be connected to is waited for.
+async fn pass(
+    server: &Server,
+    method: &Method,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<http::Response<Stream>, Fault> {
+    let (patience, until) = (Instant::now() + RESTART, Instant::now() + HEAD_TIMEOUT);
+    loop {
+        match server.pass(method.clone(), headers.clone(), body.clone(), until).await {
+            Err(Fault::NeverSent(_)) if Instant::now() < patience => tokio::time::sleep(RESTART_EVERY).await,
+            passed => return passed,
+        }
+    }
+}
+
+/// The answer, unless it says that the session is lost.
+async fn unless_gone(response: http::Response<Stream>) -> Result<http::Response<Stream>, http::Response<Stream>> {
+    let status = response.status();
+    if status == StatusCode::NOT_FOUND {
+        return Err(response);
+    }
+    if status != StatusCode::BAD_REQUEST {
+        return Ok(response);
+    }
+    let (parts, body) = response.into_parts();
+    let text =
+        Limited::new(body, REFUSAL_MAX).collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let is_gone = is_session_gone(status.as_u16(), &text);
+    let response = http::Response::from_parts(parts, Stream::Whole(Some(text)));
+    if is_gone { Err(response) } else { Ok(response) }
+}
+
+impl Behind {
+    /// Opens the session again, unless another request has done so meanwhile.
+    async fn reopen(&self, server: &Server, lost: &HeaderValue) -> Result<HeaderValue, Fault> {
+        let mut session = self.session.lock().await;
+        if *session != *lost {
+            return Ok(session.clone());
+        }
+        let until = Instant::now() + RESTART;
+        let new = server.reopen(&self.headers, &self.initialize, until).await.map_err(|_| Fault::SessionGone)?;
+        let (version, again) = self.said.again();
+        let mut headers = onward(&self.headers, Some(&new));
+        if let (Some(version), Ok(name)) = (version, header::PROTOCOL_VERSION.parse::<http::HeaderName>()) {
+            headers.insert(name, version);
+        }
+        for body in again {
+            // A subscription that is refused now must not keep the rest from being served.
+            if let Err(fault) = server.say(&headers, &body, until).await {
+                tracing::debug!(%fault, "something was not taken again by a server that was restarted");
+            }
+        }
+        tracing::info!(server = %server.spec().name, "a client's session was opened again: the server had lost it");
+        *session = new.clone();
+        Ok(new)
+    }
+}
+
+/// The answer as it goes back.
+fn give_back(
+    app: &App,
+    response: http::Response<Stream>,
+    front: Option<&Arc<HttpFront>>,
+    open: Option<Open<Behind>>,
+    is_standing: bool,
+) -> Response {
+    let (parts, stream) = response.into_parts();
+    let is_events =
+        parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    // A stream on which nothing need come must not hold up a stop.
+    let end = if is_standing { &app.drain.stop } else { &app.drain.overdue };
+    let body = if is_events { Body::new(Ending::new(stream, end, open)) } else { Body::new(stream) };
+    let mut response = Response::new(body);
+    *response.headers_mut() = back(&parts.headers, front.map(|front| &front.id));
+    // Another's challenge is nothing that our client could answer.
+    let is_challenge = matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED);
+    *response.status_mut() = if is_challenge { StatusCode::BAD_GATEWAY } else { parts.status };
+    response
+}
+
+/// A stream that ends when its server ends it, or when the gateway has to stop.
+struct Ending {
+    stream: Stream,
+    end: Pin<Box<WaitForCancellationFutureOwned>>,
+    _open: Option<Open<Behind>>,
+}
+
+impl Ending {
+    fn new(stream: Stream, end: &CancellationToken, open: Option<Open<Behind>>) -> Self {
+        Self { stream, end: Box::pin(end.clone().cancelled_owned()), _open: open }
+    }
+}
+
+impl HttpBody for Ending {
+    type Data = Bytes;
+    type Error = <Stream as HttpBody>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame<Bytes>, Self::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.stream).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        self.end.as_mut().poll(cx).map(|()| None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.stream.size_hint()
+    }
+}
