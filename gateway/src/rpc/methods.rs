@@ -77,17 +77,21 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     asked.answer(context.gateway.spans(), || method.name().into(), carry_out(context, method, call), flaw).await
 }
 
+/// Only a wait lives long: what it is must be small, so that thousands of them may wait. Everything else has a place of its
+/// own for as long as it takes.
 async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let gateway = &context.gateway;
     let grant = |agent: Option<&AgentId>| context.grant(method, agent).map_err(|failure| error_of(failure, None));
     match method {
         Method::AgentRegister => {
             let session = context.connection.as_ref().map(|connection| connection.session);
-            answer(gateway.register(grant(None)?, decode_params(call.params)?, session).await)
+            answer(Box::pin(gateway.register(grant(None)?, decode_params(call.params)?, session)).await)
         }
-        Method::AgentHeartbeat => answer(gateway.heartbeat(grant(None)?, decode_params(call.params)?).await),
-        Method::AgentDrain => answer(gateway.drain(grant(None)?, decode_params(call.params)?).await),
-        Method::AgentDeregister => answer(gateway.deregister(grant(None)?, decode_params(call.params)?).await),
+        Method::AgentHeartbeat => answer(Box::pin(gateway.heartbeat(grant(None)?, decode_params(call.params)?)).await),
+        Method::AgentDrain => answer(Box::pin(gateway.drain(grant(None)?, decode_params(call.params)?)).await),
+        Method::AgentDeregister => {
+            answer(Box::pin(gateway.deregister(grant(None)?, decode_params(call.params)?)).await)
+        }
         Method::AgentGet => answer(gateway.agent(grant(None)?, &decode_params(call.params)?)),
         Method::AgentList => answer(gateway.agents(grant(None)?, &decode_params(call.params)?)),
         Method::CapabilityFind => {
@@ -96,7 +100,7 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         }
         Method::Reach => {
             let submit = context.submit(&call)?;
-            answer(gateway.reach(grant(submit.from_agent.as_ref())?, submit).await)
+            answer(Box::pin(gateway.reach(grant(submit.from_agent.as_ref())?, submit)).await)
         }
         Method::Resolve => {
             let submit: Submit = decode_params(call.params)?;
@@ -104,38 +108,45 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         }
         Method::TaskSubmit => {
             let submit = context.submit(&call)?;
-            answer(gateway.submit(grant(submit.from_agent.as_ref())?, submit).await)
+            answer(Box::pin(gateway.submit(grant(submit.from_agent.as_ref())?, submit)).await)
         }
         Method::TaskWait => answer(gateway.wait(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskGet => answer(gateway.get(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskList => answer(gateway.list(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskCancel => answer(gateway.cancel(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskExplain => answer(gateway.explain(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskClaim => answer(gateway.claim(grant(None)?, decode_params(call.params)?, &context.gone).await),
-        Method::TaskAccept => answer(gateway.accept(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskProgress => answer(gateway.progress(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskComplete => answer(gateway.complete(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskFail => answer(gateway.fail(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskRelease => answer(gateway.release(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskGet => answer(Box::pin(gateway.get(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskList => answer(Box::pin(gateway.list(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskCancel => answer(Box::pin(gateway.cancel(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskExplain => answer(Box::pin(gateway.explain(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskClaim => {
+            answer(Box::pin(gateway.claim(grant(None)?, decode_params(call.params)?, &context.gone)).await)
+        }
+        Method::TaskAccept => answer(Box::pin(gateway.accept(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskProgress => answer(Box::pin(gateway.progress(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskComplete => answer(Box::pin(gateway.complete(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskFail => answer(Box::pin(gateway.fail(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskRelease => answer(Box::pin(gateway.release(grant(None)?, decode_params(call.params)?)).await),
         Method::TaskSubscribe => subscribe(context, grant(None)?, call).await,
         Method::MetricsOverview => answer(Ok(gateway.overview(grant(None)?, &decode_params(call.params)?))),
-        Method::HumanList => answer(gateway.human_list(grant(None)?, decode_params(call.params)?).await),
-        Method::HumanTake => answer(gateway.human_take(grant(None)?, decode_params(call.params)?).await),
-        Method::HumanAnswer => answer(gateway.human_answer(grant(None)?, decode_params(call.params)?).await),
-        Method::HumanRefuse => answer(gateway.human_refuse(grant(None)?, decode_params(call.params)?).await),
-        Method::HumanReturn => answer(gateway.human_return(grant(None)?, decode_params(call.params)?).await),
-        Method::DeadLetterList => answer(gateway.dead_letters(grant(None)?, decode_params(call.params)?).await),
-        Method::DeadLetterGet => answer(gateway.dead_letter(grant(None)?, decode_params(call.params)?).await),
-        Method::DeadLetterRedrive => answer(gateway.redrive(grant(None)?, decode_params(call.params)?).await),
-        Method::WebhookList => answer(gateway.webhooks(grant(None)?, decode_params(call.params)?).await),
-        Method::WebhookGet => answer(gateway.webhook(grant(None)?, decode_params(call.params)?).await),
-        Method::ServerAdd => answer(gateway.add_server(grant(None)?, decode_params(call.params)?).await),
-        Method::ServerRemove => answer(gateway.remove_server(grant(None)?, decode_params(call.params)?).await),
-        Method::ServerList => {
-            let Nothing {} = decode_params(call.params)?;
-            answer(Ok(gateway.servers(grant(None)?)))
+        Method::HumanList => answer(Box::pin(gateway.human_list(grant(None)?, decode_params(call.params)?)).await),
+        Method::HumanTake => answer(Box::pin(gateway.human_take(grant(None)?, decode_params(call.params)?)).await),
+        Method::HumanAnswer => answer(Box::pin(gateway.human_answer(grant(None)?, decode_params(call.params)?)).await),
+        Method::HumanRefuse => answer(Box::pin(gateway.human_refuse(grant(None)?, decode_params(call.params)?)).await),
+        Method::HumanReturn => answer(Box::pin(gateway.human_return(grant(None)?, decode_params(call.params)?)).await),
+        Method::DeadLetterList => {
+            answer(Box::pin(gateway.dead_letters(grant(None)?, decode_params(call.params)?)).await)
         }
-        Method::WebhookRetry => answer(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?).await),
+        Method::DeadLetterGet => answer(Box::pin(gateway.dead_letter(grant(None)?, decode_params(call.params)?)).await),
+        Method::DeadLetterRedrive => answer(Box::pin(gateway.redrive(grant(None)?, decode_params(call.params)?)).await),
+        Method::WebhookList => answer(Box::pin(gateway.webhooks(grant(None)?, decode_params(call.params)?)).await),
+        Method::WebhookGet => answer(Box::pin(gateway.webhook(grant(None)?, decode_params(call.params)?)).await),
+        Method::ServerAdd => answer(Box::pin(gateway.add_server(grant(None)?, decode_params(call.params)?)).await),
+        Method::ServerRemove => {
+            answer(Box::pin(gateway.remove_server(grant(None)?, decode_params(call.params)?)).await)
+        }
+        Method::ServerList => {
+            decode_params(call.params).and_then(|Nothing {}| answer(Ok(gateway.servers(grant(None)?))))
+        }
+        Method::WebhookRetry => {
+            answer(Box::pin(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?)).await)
+        }
     }
 }
 
