@@ -2,6 +2,7 @@
 //! they did, so that anyone can count how often a thing was done.
 
 pub mod bench;
+pub mod canned;
 pub mod card;
 pub mod ledger;
 pub mod summary;

@@ -47,8 +47,8 @@ async fn answer(connection: TcpStream) -> Result<()> {
     connection.set_nodelay(true)?;
     let (from, mut to) = connection.into_split();
     let mut reader = Reader::new(from);
-    while let Some((first, _)) = reader.next().await? {
-        let body = if first.starts_with("GET") { "{}" } else { r#"{"echo":true}"# };
+    while let Some(request) = reader.next().await? {
+        let body = if request.head.starts_with("GET") { "{}" } else { r#"{"echo":true}"# };
         let head =
             format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
         to.write_all(format!("{head}{body}").as_bytes()).await?;

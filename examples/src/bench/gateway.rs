@@ -1,14 +1,17 @@
 //! The gateway under measurement, as a process of its own.
 
+use std::ops::Deref;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::process::Process;
+
 /// A gateway that runs. It ends with this value.
 pub struct Gateway {
-    child: Child,
+    process: Process,
     /// Its port.
     pub port: u16,
     /// Its address.
@@ -16,22 +19,19 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it and waits until it listens.
+    /// Starts it, with a configuration file if one is given, and waits until it listens.
     ///
     /// # Errors
     /// It does not start.
-    pub async fn start(program: &Path, data: &Path) -> Result<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let child = Command::new(program)
-            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
-            .arg(data)
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
-            .spawn()
-            .with_context(|| {
-                format!("{} cannot be started; build it with `cargo build --release`", program.display())
-            })?;
-        let gateway = Self { child, port, url: format!("http://127.0.0.1:{port}") };
+    pub async fn start(program: &Path, data: &Path, config: Option<&Path>) -> Result<Self> {
+        let port = free_port()?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"]).arg(data).env("RUST_LOG", "warn");
+        if let Some(config) = config {
+            command.arg("--config").arg(config);
+        }
+        let process = Process::start(&mut command).context("build it with `cargo build --release`")?;
+        let gateway = Self { process, port, url: format!("http://127.0.0.1:{port}") };
         let began = Instant::now();
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             ensure!(began.elapsed() < Duration::from_secs(20), "the gateway does not listen on port {port}");
@@ -39,36 +39,20 @@ impl Gateway {
         }
         Ok(gateway)
     }
+}
 
-    /// CPU time that it has used, in microseconds.
-    ///
-    /// # Errors
-    /// It has ended.
-    pub fn cpu_us(&self) -> Result<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name, in brackets, may hold blanks; user and system time are the 12th and 13th fields behind it.
-        let behind = stat.rsplit_once(')').context("/proc has another form")?.1;
-        let fields: Vec<&str> = behind.split_whitespace().collect();
-        let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-        // A tick is a hundredth of a second on Linux.
-        Ok(ticks * 10_000)
-    }
+impl Deref for Gateway {
+    type Target = Process;
 
-    /// Memory that it holds, in MB.
-    ///
-    /// # Errors
-    /// It has ended.
-    pub fn rss_mb(&self) -> Result<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("/proc has another form")?;
-        let kb: f64 = line.split_whitespace().nth(1).context("/proc has another form")?.parse()?;
-        Ok(kb / 1024.0)
+    fn deref(&self) -> &Process {
+        &self.process
     }
 }
 
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A port of this machine that nobody listens on.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

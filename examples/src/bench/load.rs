@@ -88,7 +88,7 @@ async fn call(port: u16, kind: Kind, number: usize, until: Instant) -> Result<(V
         let began = Instant::now();
         to.write_all(format!("{head}{body}").as_bytes()).await?;
         let answer = reader.next().await?;
-        let answer = answer.map(|(_, body)| String::from_utf8_lossy(&body).into_owned()).unwrap_or_default();
+        let answer = answer.map(|answer| String::from_utf8_lossy(&answer.body).into_owned()).unwrap_or_default();
         if answer.contains(r#""phase":"completed""#) {
             latencies.push(began.elapsed().as_secs_f64() * 1000.0);
         } else {

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as keep-alive requests with a length need.
+//! As much of HTTP/1.1 as keep-alive connections need: bodies with a length, and bodies in chunks.
 
 use std::io;
 
@@ -14,37 +14,101 @@ pub struct Reader<R> {
     used: usize,
 }
 
+/// One message.
+#[derive(Debug)]
+pub struct Message {
+    /// Its first line and its headers.
+    pub head: String,
+    /// Its body, put together.
+    pub body: Vec<u8>,
+}
+
+impl Message {
+    /// Its first line.
+    #[must_use]
+    pub fn first_line(&self) -> &str {
+        self.head.lines().next().unwrap_or_default()
+    }
+
+    /// The status of an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.first_line().split(' ').nth(1)?.parse().ok()
+    }
+
+    /// A header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+}
+
 impl<R: AsyncRead + Unpin> Reader<R> {
     /// A reader with nothing read yet.
     pub fn new(from: R) -> Self {
         Self { from, buffer: Vec::with_capacity(16 * 1024), used: 0 }
     }
 
-    /// The next message: its first line and its body. None: the connection was closed between two.
+    /// The next message. None: the connection was closed between two.
     ///
     /// # Errors
-    /// The connection broke, or what came is not a message with a length.
-    pub async fn next(&mut self) -> io::Result<Option<(String, Vec<u8>)>> {
+    /// The connection broke, or what came is not HTTP/1.1 as it is kept alive.
+    pub async fn next(&mut self) -> io::Result<Option<Message>> {
         self.buffer.drain(..self.used);
         self.used = 0;
-        let head_end = loop {
-            if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
-                break at + 4;
+        let Some(end) = self.find(b"\r\n\r\n").await? else {
+            return if self.buffer.is_empty() { Ok(None) } else { Err(broken()) };
+        };
+        let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
+        self.used = end;
+        let is_chunked = header(&head, "transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
+        let body = if is_chunked {
+            self.chunks().await?
+        } else {
+            let length = header(&head, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+            self.take(length).await?
+        };
+        Ok(Some(Message { head, body }))
+    }
+
+    async fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let end = self.find(b"\r\n").await?.ok_or_else(broken)?;
+            let line = String::from_utf8_lossy(&self.buffer[self.used..end - 2]).into_owned();
+            self.used = end;
+            let size = line.split(';').next().unwrap_or_default().trim();
+            let size = usize::from_str_radix(size, 16).map_err(|_| broken())?;
+            body.extend(self.take(size).await?);
+            self.take(2).await?;
+            if size == 0 {
+                return Ok(body);
+            }
+        }
+    }
+
+    /// Where the next such bytes end.
+    async fn find(&mut self, what: &[u8]) -> io::Result<Option<usize>> {
+        loop {
+            let rest = &self.buffer[self.used..];
+            if let Some(at) = rest.windows(what.len()).position(|window| window == what) {
+                return Ok(Some(self.used + at + what.len()));
             }
             if !self.more().await? {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(broken()) };
+                return Ok(None);
             }
-        };
-        let head = String::from_utf8_lossy(&self.buffer[..head_end]).into_owned();
-        let length = content_length(&head).unwrap_or(0);
-        while self.buffer.len() < head_end + length {
+        }
+    }
+
+    async fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        while self.buffer.len() < self.used + length {
             if !self.more().await? {
                 return Err(broken());
             }
         }
-        self.used = head_end + length;
-        let first = head.lines().next().unwrap_or_default().to_owned();
-        Ok(Some((first, self.buffer[head_end..self.used].to_vec())))
+        let taken = self.buffer[self.used..self.used + length].to_vec();
+        self.used += length;
+        Ok(taken)
     }
 
     async fn more(&mut self) -> io::Result<bool> {
@@ -56,10 +120,29 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 }
 
 fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the connection does not carry HTTP/1.1 messages with a length")
+    io::Error::new(io::ErrorKind::InvalidData, "the connection does not carry whole messages of HTTP/1.1")
 }
 
-fn content_length(head: &str) -> Option<usize> {
-    let line = head.lines().find(|line| line.len() > 15 && line[..15].eq_ignore_ascii_case("content-length:"))?;
-    line[15..].trim().parse().ok()
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let fields = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    fields.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_are_told_apart_on_one_connection() {
+        let came = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\
+                    5\r\ndata:\r\na;x=1\r\n 123456789\r\n0\r\n\r\nHTTP/1.1 202 Accepted\r\n\r\n";
+        let mut reader = Reader::new(came.as_bytes());
+        let mut bodies = Vec::new();
+        while let Some(message) = reader.next().await.expect("it is whole") {
+            bodies.push((message.status(), String::from_utf8(message.body).expect("it is text")));
+        }
+        let told: Vec<_> = bodies.iter().map(|(status, body)| (status.unwrap_or(0), body.as_str())).collect();
+        assert_eq!(told, [(200, "{}"), (200, "data: 123456789"), (202, "")]);
+        assert!(Reader::new(&b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort"[..]).next().await.is_err());
+    }
 }

@@ -62,7 +62,7 @@ async fn main() -> Result<()> {
     std::fs::create_dir_all(&data)?;
     let before = disk::fdatasync_per_second(&data, Duration::from_secs(2))?;
     println!("raw 4 KiB append + fdatasync on this disk: {before:.0}/s ({:.2} ms each)", 1000.0 / before);
-    let gateway = gateway::Gateway::start(&options.gateway, &data).await?;
+    let gateway = gateway::Gateway::start(&options.gateway, &data, None).await?;
     echo::serve(&gateway.url).await?;
     println!(
         "{:<9} {:>8} {:>9} {:>10} {:>9} {:>9} {:>13} {:>8} {:>7}",
