@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -30,8 +29,8 @@ pub struct Target {
 pub enum Whose {
     /// Its own.
     Own(Process),
-    /// The gateway's, which is more than one target.
-    Gateway(Rc<Gateway>),
+    /// A gateway's.
+    Gateway(Gateway),
 }
 
 impl Target {
@@ -95,10 +94,11 @@ impl Targets {
         let (direct, url) = canned(wanted.upstream)?;
         direct.is_ready(wanted.eras).await?;
         let mut there = vec![direct];
-        let gateway = Rc::new(gateway(wanted, &url).await?);
-        for (name, path) in [("gateway /servers/canned/mcp", "/servers/canned/mcp"), ("gateway /mcp", "/mcp")] {
+        // Each has a gateway of its own, so that what one remembers is not counted to the other.
+        for (folder, path) in [("relay", "/servers/canned/mcp"), ("tools", "/mcp")] {
+            let gateway = gateway(wanted.gateway, &wanted.data.join(folder), &url).await?;
             let place = Place { port: gateway.port, path: path.to_owned() };
-            let target = Target { name: name.to_owned(), place, whose: Whose::Gateway(Rc::clone(&gateway)) };
+            let target = Target { name: format!("gateway {path}"), place, whose: Whose::Gateway(gateway) };
             target.is_ready(wanted.eras).await?;
             there.push(target);
         }
@@ -133,12 +133,12 @@ fn canned(program: &Path) -> Result<(Target, String)> {
     Ok((Target { name: "direct".to_owned(), place, whose: Whose::Own(process) }, url))
 }
 
-async fn gateway(wanted: &Wanted<'_>, url: &str) -> Result<Gateway> {
-    if wanted.data.exists() {
-        std::fs::remove_dir_all(wanted.data)?;
+async fn gateway(program: &Path, folder: &Path, url: &str) -> Result<Gateway> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
     }
-    std::fs::create_dir_all(wanted.data)?;
-    let config = wanted.data.join("gateway.toml");
+    std::fs::create_dir_all(folder)?;
+    let config = folder.join("gateway.toml");
     std::fs::write(&config, format!("[[mcp_servers]]\nname = \"canned\"\nurl = {url:?}\n"))?;
-    Gateway::start(wanted.gateway, &wanted.data.join("data"), Some(&config)).await
+    Gateway::start(program, &folder.join("data"), Some(&config)).await
 }

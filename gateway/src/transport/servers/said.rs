@@ -79,6 +79,9 @@ pub(super) enum Word {
 impl Word {
     /// What a body is about.
     pub(super) fn of(body: &[u8]) -> Self {
+        if !may_matter(body) {
+            return Self::Other;
+        }
         let Frame::Single(Message::Call(call)) = Frame::parse(body, &Limits::default()) else { return Self::Other };
         let uri = || {
             call.params
@@ -94,6 +97,13 @@ impl Word {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether a session may depend on a body, by a look that is quick: most are calls, which are read by their server only. A
+/// name may be written with escapes, so what has any is read.
+fn may_matter(body: &[u8]) -> bool {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    ["initialize", "setLevel", "subscribe", "\\u"].iter().any(|sign| text.contains(sign))
 }
 
 #[cfg(test)]
@@ -115,6 +125,9 @@ mod tests {
         for text in texts {
             said.note(&Word::of(text.as_bytes()), &headers, &Bytes::from_static(text.as_bytes()));
         }
+        let escaped = r#"{"jsonrpc":"2.0","id":5,"method":"logging\u002fsetLevel","params":{"level":"info"}}"#;
+        assert_eq!(Word::of(escaped.as_bytes()), Word::Level);
+        assert_eq!(Word::of(br#"{"jsonrpc":"2.0","id":6,"method":"tools/list"}"#), Word::Other);
         let (version, again) = said.again();
         assert_eq!(version.unwrap(), "2025-06-18");
         assert_eq!(again, [texts[4].as_bytes(), texts[1].as_bytes()]);
