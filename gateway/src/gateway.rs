@@ -19,6 +19,7 @@ use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
+use crate::ops::interest::Interest;
 use crate::ops::servers::Proof;
 use crate::outbound::Guard;
 use crate::outbox::Outbox;
@@ -123,6 +124,7 @@ pub struct Gateway {
     fleet: Mutex<Fleet>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) interest: Arc<Interest>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) spans: Arc<Spans>,
     pub(crate) outbox: Outbox,
@@ -208,6 +210,7 @@ impl Gateway {
             settings,
             open,
             waiters,
+            interest: Arc::default(),
             metrics: Arc::default(),
             spans: Arc::new(Spans::new(ports.clock)),
             outbox: Outbox::default(),

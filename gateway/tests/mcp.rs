@@ -8,6 +8,7 @@ mod victim;
 mod mcp {
     mod clients;
     mod conformance;
+    mod giving_up;
     mod http;
     mod many;
     mod once;

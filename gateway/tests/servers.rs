@@ -10,6 +10,10 @@ mod python;
 
 #[path = "servers/added.rs"]
 mod added;
+#[path = "servers/mute.rs"]
+mod mute;
+#[path = "servers/notices.rs"]
+mod notices;
 #[path = "servers/real.rs"]
 mod real;
 #[path = "servers/tasks.rs"]

@@ -8,6 +8,7 @@ use reach_core::task::Event;
 use reach_schemas::call::TaskRef;
 use reach_schemas::{Failure, Submit, TaskId, TaskView};
 
+use super::interest::Say;
 use crate::gateway::{Gateway, NotApplied, task_not_found};
 use crate::waiters::Waiter;
 
@@ -17,6 +18,7 @@ pub struct Following {
     waiter: Waiter,
     view: TaskView,
     is_replayed: bool,
+    say: Say,
 }
 
 impl Gateway {
@@ -28,14 +30,16 @@ impl Gateway {
     pub async fn follow_new(self: &Arc<Self>, grant: Grant, submit: Submit) -> Result<Following, Failure> {
         let id = self.new_task_id();
         let waiter = self.waiters.register(id);
+        let say = if submit.idempotency_key.is_some() { Say::Among(self.interest.begin(id)) } else { Say::Alone };
         let view = self.submit_as(id, &grant, submit, true).await?;
         let is_replayed = view.replayed;
         if view.task_id == id {
-            return Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed });
+            return Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed, say });
         }
+        let say = self.interest.join(view.task_id);
         let waiter = self.waiters.register(view.task_id);
         let view = self.load(view.task_id).await?.ok_or_else(task_not_found)?.view();
-        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed })
+        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed, say })
     }
 
     /// Follows a task that there is.
@@ -45,17 +49,7 @@ impl Gateway {
     pub async fn follow(self: &Arc<Self>, grant: Grant, request: TaskRef) -> Result<Following, Failure> {
         let waiter = self.waiters.register(request.task_id);
         let view = self.visible(&grant, request.task_id).await?.view();
-        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed: false })
-    }
-
-    /// Calls off a task that its own caller has given up. Nobody is told whether there was anything to call off.
-    pub(crate) async fn give_up(&self, id: TaskId) {
-        if let Err(error) = self.apply(id, Event::Cancel).await
-            && !matches!(error, NotApplied::Refused(_))
-        {
-            let failure = Failure::from(error);
-            tracing::info!(task = %id, reason = %failure.message, "a task that was given up could not be cancelled");
-        }
+        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed: false, say: Say::None })
     }
 }
 
@@ -92,6 +86,21 @@ impl Following {
             self.view = task.view();
         }
         is_changed
+    }
+
+    /// Gives the task up. It is called off unless somebody else wants it, or may come back for it. Nobody is told
+    /// whether there was anything to call off.
+    pub(crate) async fn give_up(&mut self) {
+        if !self.say.give_up() {
+            return;
+        }
+        let id = self.id();
+        if let Err(error) = self.gateway.apply(id, Event::Cancel).await
+            && !matches!(error, NotApplied::Refused(_))
+        {
+            let failure = Failure::from(error);
+            tracing::info!(task = %id, reason = %failure.message, "a task that was given up could not be cancelled");
+        }
     }
 
     /// The task, durable or final, so that its id may be given out.

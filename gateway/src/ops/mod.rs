@@ -9,6 +9,7 @@ pub mod discover;
 pub mod follow;
 pub mod health;
 pub mod human;
+pub(crate) mod interest;
 pub mod offers;
 pub mod overview;
 pub mod read;

@@ -74,7 +74,10 @@ impl Gateway {
     /// It is malformed, nobody will ever fit, its key was used for another request, or the gateway is full.
     pub async fn submit(&self, grant: Grant, submit: Submit) -> Result<TaskView, Failure> {
         let id = self.new_task_id();
-        self.submit_as(id, &grant, submit, false).await
+        let view = self.submit_as(id, &grant, submit, false).await?;
+        // Whoever is told of a task may come back for it.
+        self.interest.keep(view.task_id);
+        Ok(view)
     }
 
     /// Takes on a task under an id. One that is waited for may be in memory only: it is for the caller of this to see to

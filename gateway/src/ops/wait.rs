@@ -59,6 +59,7 @@ impl Gateway {
         let waiter = self.waiters.register(id);
         let asked = submit.wait;
         let view = self.submit_as(id, &grant, submit, true).await?;
+        self.interest.keep(view.task_id);
         let wait = asked.unwrap_or_else(|| (self.usual_wait(view.task_id) + SLACK).min(WAIT_MAX));
         let mut end = if view.phase.is_final() {
             view.clone()

@@ -6,8 +6,8 @@ use futures_util::stream::FuturesUnordered;
 use jsonrpsee_types::ErrorObjectOwned;
 use reach_schemas::ErrorCode;
 
-use super::dispatch::answer_message;
-use crate::envelope::{Answer, Call, Limits, Message, Outcome, batch_into_bytes, refusal};
+use super::dispatch::{Said, answer_message};
+use crate::envelope::{Answer, Call, Limits, Message, batch_into_bytes, refusal};
 
 /// Answers every message of a batch that gets an answer, in the order of the messages; `None` if none does.
 ///
@@ -16,7 +16,7 @@ use crate::envelope::{Answer, Call, Limits, Message, Outcome, batch_into_bytes, 
 pub(super) async fn answer_batch<'f, H, F>(messages: Vec<Message<'f>>, limits: &Limits, handler: &H) -> Option<Bytes>
 where
     H: Fn(Call<'f>) -> F,
-    F: Future<Output = Outcome>,
+    F: Future<Output: Into<Said>>,
 {
     let mut waiting = messages.into_iter().enumerate();
     let mut running = FuturesUnordered::new();
@@ -51,7 +51,7 @@ async fn answer_in_place<'f, H, F>(
 ) -> (usize, Option<Answer<'f>>)
 where
     H: Fn(Call<'f>) -> F,
-    F: Future<Output = Outcome>,
+    F: Future<Output: Into<Said>>,
 {
     (place, answer_message(message, limits, handler).await)
 }

@@ -28,6 +28,6 @@ pub use crate::envelope::{
     Call, Flaw, Frame, Id, Invalid, Limits, Message, Outcome, Response, StrayResponses, error_of, read_value, refusal,
     refused,
 };
-pub use dispatch::{answer, answer_frame};
+pub use dispatch::{Said, answer, answer_frame};
 pub use jsonrpsee_types::ErrorObjectOwned;
 pub use params::{decode, decode_params};

@@ -26,7 +26,7 @@ pub(crate) use self::stdio::{Outgoing, Passed, Running};
 use crate::clock::Clock;
 use crate::outbound::{Client, Guard};
 
-/// How many servers are met at once.
+/// How many servers are met at once, not counting those that take long to say anything.
 const MEETING_MAX: usize = 64;
 /// How many servers that agents named by address are remembered.
 const NAMED_MAX: usize = 1024;

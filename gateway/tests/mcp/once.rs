@@ -15,15 +15,15 @@ use crate::common::{Running, start};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An agent that counts what it begins, and ends it when it is let to.
-struct Doer {
+pub(super) struct Doer {
     _agent: AgentHandle,
-    begun: watch::Receiver<usize>,
-    cancelled: watch::Receiver<usize>,
-    gate: Arc<Semaphore>,
+    pub(super) begun: watch::Receiver<usize>,
+    pub(super) cancelled: watch::Receiver<usize>,
+    pub(super) gate: Arc<Semaphore>,
 }
 
 impl Doer {
-    async fn start(running: &Running) -> Self {
+    pub(super) async fn start(running: &Running) -> Self {
         let (begun, begun_seen) = watch::channel(0);
         let (cancelled, cancelled_seen) = watch::channel(0);
         let gate = Arc::new(Semaphore::new(0));
@@ -48,16 +48,16 @@ impl Doer {
         Self { _agent: agent, begun: begun_seen, cancelled: cancelled_seen, gate }
     }
 
-    async fn has_begun(&mut self, count: usize) {
+    pub(super) async fn has_begun(&mut self, count: usize) {
         tokio::time::timeout(PATIENCE, self.begun.wait_for(|begun| *begun >= count)).await.unwrap().unwrap();
     }
 
-    async fn was_cancelled(&mut self) {
+    pub(super) async fn was_cancelled(&mut self) {
         tokio::time::timeout(PATIENCE, self.cancelled.wait_for(|count| *count > 0)).await.unwrap().unwrap();
     }
 }
 
-fn pay(key: Option<&str>, amount: u32) -> Value {
+pub(super) fn pay(key: Option<&str>, amount: u32) -> Value {
     let mut params = json!({ "name": "pay", "arguments": { "amount": amount } });
     if let Some(key) = key {
         params["idempotencyKey"] = json!(key);

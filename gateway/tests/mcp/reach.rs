@@ -156,6 +156,30 @@ async fn long_work_is_a_task_to_those_who_take_one_and_is_waited_for_by_others()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_asks_for_nothing_passes_answers_over() {
+    let running = start().await;
+    let _agent = echo(&running, "d@x", &[json!({ "name": "dig", "tier": "long" })]).await;
+    let host = Host::of(&running);
+    let created = host.ask_alone(1, "tools/call", with_tasks(json!({ "name": "dig" }))).await.json()["result"].clone();
+    let get = || with_tasks(json!({ "taskId": created["taskId"] }));
+    let update = |more: Value| {
+        let mut params = get();
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        host.ask_alone(2, "tasks/update", params)
+    };
+    for wrong in [json!({}), json!({ "inputResponses": null }), json!({ "inputResponses": [1] })] {
+        let refused = update(wrong.clone()).await.json();
+        assert_eq!(refused["error"]["code"], -32602, "{wrong}: {refused}");
+    }
+    for unasked in [json!({ "inputResponses": {} }), json!({ "inputResponses": { "name": { "action": "accept" } } })] {
+        let heard = update(unasked).await.json()["result"].clone();
+        assert_eq!(heard["resultType"], "complete", "{heard}");
+    }
+    let seen = host.ask_alone(3, "tasks/get", get()).await.json()["result"]["status"].clone();
+    assert!(seen == "working" || seen == "completed", "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_is_called_off_by_its_id() {
     let running = start().await;
     let offer = json!({ "name": "dig", "tier": "long", "cancellable": true });

@@ -22,14 +22,14 @@ fn a_command_becomes_an_agent_that_outlives_restarts_of_both() {
         &state,
         "--junk",
     ]);
-    assert!(told.contains("files is added: 10 tools, offered by files@mcp") && told.contains("broken"), "{told}");
+    assert!(told.contains("files is added: 11 tools, offered by files@mcp") && told.contains("broken"), "{told}");
     assert!(gateway.reach("files@mcp", "echo", "{}").contains("heard"));
     assert!(gateway.reach("files@mcp", "env", "{}").contains("COLOR"), "its environment is its own");
     assert!(gateway.log.lock().unwrap().contains("a complaint about nothing"), "standard error goes to the log");
     let server = gateway.server("files");
     assert_eq!(
         (&server["state"], &server["revision"], &server["tools"]),
-        (&json!("up"), &json!("2025-06-18"), &json!(10))
+        (&json!("up"), &json!("2025-06-18"), &json!(11))
     );
 
     // The process ends in the midst of work; the next call finds it started again.
@@ -41,7 +41,7 @@ fn a_command_becomes_an_agent_that_outlives_restarts_of_both() {
     let gateway = gateway.restart();
     assert!(gateway.reach("files@mcp", "echo", "{}").contains("heard"));
     let agent = gateway.call("agent/get", &json!({ "agent_id": "files@mcp" }));
-    assert_eq!(agent["card"]["capabilities"].as_array().unwrap().len(), 10);
+    assert_eq!(agent["card"]["capabilities"].as_array().unwrap().len(), 11);
     let told = gateway.ok(&["remove", "mcp", "files"]);
     assert!(told.contains("files is removed"), "{told}");
     assert_eq!(gateway.run(&["get", "agent", "files@mcp"]).exit, Some(3));

@@ -24,7 +24,7 @@ def tool(name, hints=None):
 
 
 def tools():
-    reads = ["echo", "progress", "hang", "ask", "env", "grow"]
+    reads = ["echo", "progress", "hang", "ask", "env", "grow", "log"]
     listed = [tool(name, {"readOnlyHint": True}) for name in reads]
     listed += [tool("count"), tool("fail"), tool("die"), {"name": "broken", "inputSchema": {"type": 7}}]
     return listed + [tool(name) for name in grown] + [tool("extra_%d" % at) for at in range(TOOLS)]
@@ -39,9 +39,12 @@ def call(params, say, ask):
         return text(str(sum(1 for _ in open(os.path.join(STATE, "count")))))
     if name == "fail":
         return '{"content":[{"type":"text","text":"no such thing"}],"isError":true,"vendor":7}'
+    if name == "log":
+        say("notifications/message", {"level": "info", "data": params["arguments"]["who"]})
     if name == "progress":
         for at in (1, 2):
             say("notifications/progress", {"progressToken": meta.get("progressToken"), "progress": at, "total": 2})
+    if name in ("progress", "log"):
         while not os.path.exists(os.path.join(STATE, "go")):
             time.sleep(0.02)
     if name == "hang":
@@ -180,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
         if message["method"] == "subscriptions/listen" and ERA == "stateless":
             return self.listen(message["id"])
         name = message.get("params", {}).get("name")
-        if name in ("progress", "ask") or name == "do_it" and "hang" in FLAGS:
+        if name in ("progress", "ask", "log") or name == "do_it" and "hang" in FLAGS:
             self.head(200, "text/event-stream")
             say = lambda method, params: self.event(notice(method, params))
             asking = sessions.get(session) or Asking()

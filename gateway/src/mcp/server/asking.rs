@@ -15,7 +15,7 @@ use crate::mcp::catalog::{Cursor, Page, View};
 use crate::mcp::wire::Era;
 use crate::mcp::wire::meta::Meta;
 use crate::mcp::wire::object::Object;
-use crate::rpc::decode_params;
+use crate::rpc::{Said, decode_params};
 
 /// For how long a client need not ask again for a list (2026-07-28, Caching), in ms.
 const LIST_TTL_MS: u64 = 5_000;
@@ -56,8 +56,13 @@ impl Asking<'_> {
         self.era == Era::Stateless
     }
 
-    /// Answers a message.
-    pub(super) async fn answer(&self, call: Call<'_>) -> Outcome {
+    /// Answers a message, unless it was called off.
+    pub(super) async fn say(&self, call: Call<'_>) -> Said {
+        let outcome = self.answer(call).await;
+        if self.line.is_silenced() { Said::Nothing } else { Said::Outcome(outcome) }
+    }
+
+    async fn answer(&self, call: Call<'_>) -> Outcome {
         let Some(id) = call.id else { return self.hear(&call) };
         if id.is_null() {
             return Err(refusal(ErrorCode::InvalidRequest, "`id` must be a string or a number"));

@@ -135,7 +135,7 @@ impl Asking<'_> {
             }
         };
         if !is_followed {
-            self.server.gateway.give_up(following.id()).await;
+            following.give_up().await;
         }
         is_followed
     }

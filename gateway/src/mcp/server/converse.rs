@@ -9,7 +9,7 @@ use super::{Line, Server, Session, stateless};
 use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, StrayResponses, refusal};
 use crate::mcp::wire::Era;
 use crate::mcp::wire::object::Object;
-use crate::rpc::answer_frame;
+use crate::rpc::{Said, answer_frame};
 
 impl Server {
     /// Answers one frame. None: nothing is to be said to it.
@@ -17,7 +17,7 @@ impl Server {
         let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
         let frame = Frame::parse(frame, &limits);
         let is_alone = |call: &Call<'_>| meta(call.params).is_ok_and(|meta| meta.is_stateless());
-        let text = match frame {
+        match frame {
             Frame::Single(Message::Call(call)) if is_alone(&call) => self.answer_alone(session, call, line).await,
             Frame::Single(Message::Call(call)) if session.revision().is_none() => Self::answer_first(session, &call),
             Frame::Batch(messages) if !session.revision().is_some_and(|revision| revision.takes_batches()) => {
@@ -28,8 +28,7 @@ impl Server {
             frame @ (Frame::Single(_) | Frame::Batch(_)) => {
                 self.answer_in_session(session, frame, line, false, None).await
             }
-        };
-        text.filter(|_| !line.is_silenced())
+        }
     }
 
     /// A message of the stateless era.
@@ -44,9 +43,9 @@ impl Server {
             traceparent: None,
         };
         let limits = Limits::default();
-        let answer = async |call: Call<'_>| {
-            stateless::check_meta(&meta(call.params)?)?;
-            asking.answer(call).await
+        let answer = async |call: Call<'_>| match meta(call.params).and_then(|meta| stateless::check_meta(&meta)) {
+            Ok(()) => asking.say(call).await,
+            Err(error) => Said::Outcome(Err(error)),
         };
         answer_frame(Frame::Single(Message::Call(call)), &limits, answer).await
     }

@@ -87,8 +87,7 @@ impl Line {
     }
 
     /// Whether the request is answered by nothing.
-    #[must_use]
-    pub fn is_silenced(&self) -> bool {
+    pub(super) fn is_silenced(&self) -> bool {
         self.is_silenced.load(Ordering::Relaxed)
     }
 }

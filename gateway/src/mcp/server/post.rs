@@ -13,7 +13,7 @@ use super::{AGENT_HEADER, Line, Server, Session, Stream, stateless};
 use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, StrayResponses, refusal};
 use crate::mcp::wire::{Era, Revision, code, header};
 use crate::rest::traceparent_of;
-use crate::rpc::answer_frame;
+use crate::rpc::{Said, answer_frame};
 
 /// What is said to one POST.
 #[derive(Debug)]
@@ -109,14 +109,14 @@ impl Server {
         let status = OnceLock::new();
         let limits = Limits::default();
         let text = answer_frame(Frame::Single(Message::Call(call)), &limits, |call| async {
-            let outcome = asking.answer(call).await;
-            if let Err(error) = &outcome {
+            let said = asking.say(call).await;
+            if let Said::Outcome(Err(error)) = &said {
                 // One message is answered once.
                 let _ = status.set(status_of(error.code()));
             }
-            outcome
+            said
         });
-        let text = text.await.filter(|_| !line.is_silenced());
+        let text = text.await;
         Posted { status: status.get().copied().unwrap_or(StatusCode::OK), text, opened: None }
     }
 
@@ -154,8 +154,8 @@ impl Server {
         line.belongs_to(&session);
         let text = self.answer_in_session(&session, frame, line, true, traceparent_of(headers)).await;
         match text {
-            Some(text) if !line.is_silenced() => Posted { status: StatusCode::OK, text: Some(text), opened: None },
-            Some(_) | None => Posted::accepted(),
+            Some(text) => Posted { status: StatusCode::OK, text: Some(text), opened: None },
+            None => Posted::accepted(),
         }
     }
 
@@ -168,17 +168,15 @@ impl Server {
         outlives_connection: bool,
         traceparent: Option<reach_schemas::Traceparent>,
     ) -> Option<Bytes> {
-        let asking = Asking {
-            server: self,
-            agent: session.agent.as_ref(),
-            era: Era::Handshake,
-            line,
-            session: Some(session),
-            outlives_connection,
-            traceparent,
-        };
         let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
-        answer_frame(frame, &limits, |call| asking.answer(call)).await
+        let answer = async |call| {
+            // One call of a batch is called off without the others.
+            let line = &line.for_another();
+            let (server, agent, session) = (self, session.agent.as_ref(), Some(session));
+            let asking = Asking { server, agent, era: Era::Handshake, line, session, outlives_connection, traceparent };
+            asking.say(call).await
+        };
+        answer_frame(frame, &limits, answer).await
     }
 
     /// The session that a request names.

@@ -30,6 +30,13 @@ struct Params {
     task_id: String,
 }
 
+/// What `tasks/update` must have besides the id.
+#[derive(Debug, Deserialize)]
+struct Answers {
+    #[serde(rename = "inputResponses")]
+    _input_responses: std::collections::BTreeMap<String, reach_schemas::RawJson>,
+}
+
 /// Whether the client of a request can be answered by a task.
 pub(super) fn takes_tasks(meta: &Meta<'_>) -> bool {
     let capabilities = meta.client_capabilities.and_then(|raw| Members::of(raw.get()).ok());
@@ -58,8 +65,11 @@ impl Asking<'_> {
                 self.cancel_task(task.task_id).await?;
                 Ok(stateless::complete(Object::default()).into_raw())
             }
-            // No task here ever asks for input, so there is none that an answer could be for.
-            _ => Ok(stateless::complete(Object::default()).into_raw()),
+            _ => {
+                // What is not asked for is passed over, and no task here ever asks (Tasks, Task Update Requests).
+                let Answers { .. } = decode_params(params)?;
+                Ok(stateless::complete(Object::default()).into_raw())
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reach_schemas::ServerState;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Server;
 use crate::mcp::wire::Era;
@@ -19,6 +19,9 @@ const AGAIN_MAX: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_secs(5);
 /// A wait up to this is waited by whoever asks; with a longer one before it, the server is not there.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// For how long a meeting that goes on takes the place of another. Starting a process is done by then.
+const HELD: Duration = Duration::from_millis(500);
 
 /// How meeting it went so far.
 #[derive(Default)]
@@ -71,8 +74,9 @@ impl Server {
         }
         tokio::time::sleep(wait).await;
         self.note(ServerState::Starting, None);
+        let permit = self.shared.meeting.acquire().await;
         let until = Instant::now() + self.spec.start_timeout.into();
-        let opened = timeout_at(until, self.open(tries.era, until)).await;
+        let opened = timeout_at(until, holding(permit, self.open(tries.era, until))).await;
         let opened = opened
             .unwrap_or_else(|_| Err(Fault::NeverSent(format!("it was not there within {}", self.spec.start_timeout))));
         match opened {
@@ -97,7 +101,6 @@ impl Server {
     }
 
     async fn open(&self, era: Option<Era>, until: Instant) -> Result<Link, Fault> {
-        let _permit = self.shared.meeting.acquire().await;
         match &self.uri {
             Some(uri) => {
                 let headers = self.headers(true)?;
@@ -106,6 +109,17 @@ impl Server {
             None => Link::to_process(&self.spec, era, &self.changed, until).await,
         }
     }
+}
+
+/// Meets a server under a permit, which is given back early if that takes long: one that says nothing takes no work
+/// either, and must not keep others from being met.
+async fn holding<P, T>(permit: P, meeting: impl Future<Output = T>) -> T {
+    let mut meeting = std::pin::pin!(meeting);
+    if let Ok(met) = timeout(HELD, &mut meeting).await {
+        return met;
+    }
+    drop(permit);
+    meeting.await
 }
 
 fn again(failed: u32) -> Duration {

@@ -31,7 +31,7 @@ pub use tools::ToolCall;
 pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) client: Arc<Client>,
-    /// How many may be met at once.
+    /// How many may begin to be met at once.
     pub(super) meeting: Semaphore,
 }
 

@@ -16,6 +16,8 @@ use crate::upstream::reply::{Fault, Reply, Word, read};
 
 /// How many notices of progress of one request may wait to be heard; more are dropped, for the next one says more.
 const NOTICES_MAX: usize = 16;
+/// A line of a server's log.
+const LOG: &str = "notifications/message";
 /// A notice of progress.
 pub(super) const PROGRESS: &str = "notifications/progress";
 
@@ -122,10 +124,15 @@ impl Pending {
         }
     }
 
-    /// A notice that a client may wait for: it names the client's stream, or there is but one whose it can be.
+    /// A notice that a client may wait for: it names the client's stream, or there is but one whose it can be. A line of
+    /// the log is for those who asked for the log.
     fn pass(&self, word: &Word<'_>) {
         let state = self.lock();
-        let shared = |asked: &'_ Asked| matches!(asked, Asked::Passed(_));
+        let is_log = word.method == LOG;
+        let shared = |asked: &'_ Asked| match asked {
+            Asked::Passed(shared) => !is_log || shared.wants_log,
+            Asked::Own { .. } => false,
+        };
         let of_stream = word.params.and_then(subscription_of);
         let mut whose = match of_stream {
             Some(id) => state.asked.get(&id).into_iter().collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{Open, StdioLink, Way};
 use crate::envelope::Call;
-use crate::mcp::wire::meta;
+use crate::mcp::wire::meta::{self, Meta};
 use crate::mcp::wire::object::{Members, Object, quoted};
 use crate::upstream::reply::{Fault, Reply, Word};
 
@@ -43,6 +43,8 @@ impl Drop for OwnedOpen {
 pub(super) struct Shared {
     id: String,
     token: Option<String>,
+    /// Whether it asks for the server's log.
+    pub(super) wants_log: bool,
     passed: mpsc::Sender<Passed>,
 }
 
@@ -58,7 +60,8 @@ impl StdioLink {
         let (params, token) = renamed(call.params, own);
         let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
         let text = format!(r#"{{"jsonrpc":"2.0","id":{own},"method":{}{params}}}"#, quoted(&call.method));
-        self.way.pending.enter_shared(own, Shared { id, token, passed })?;
+        let wants_log = Meta::of(call.params).is_ok_and(|meta| meta.log_level.is_some());
+        self.way.pending.enter_shared(own, Shared { id, token, wants_log, passed })?;
         let shares = Shares { _open: OwnedOpen { way: Arc::clone(&self.way), id: own } };
         self.say(on_one_line(text)).await;
         Ok(shares)
