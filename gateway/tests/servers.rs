@@ -10,6 +10,8 @@ mod python;
 
 #[path = "servers/added.rs"]
 mod added;
+#[path = "servers/flock.rs"]
+mod flock;
 #[path = "servers/mute.rs"]
 mod mute;
 #[path = "servers/notices.rs"]

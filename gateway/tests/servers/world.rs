@@ -69,6 +69,13 @@ impl Gateway {
         self.process.wait().unwrap();
     }
 
+    /// How much memory it has, in MB.
+    pub(crate) fn resident_mb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    }
+
     /// Runs `reachctl`.
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_reachctl"));
