@@ -90,6 +90,7 @@ fn with_long_work(builder: agent_reach_sdk::AgentBuilder) -> agent_reach_sdk::Ag
             }
             Ok("computed".to_owned())
         })
+        .capability(long("confirm_delete"), |_: Task, _: Context| async { Ok("deleted without asking".to_owned()) })
         .capability(long("failing_job"), |_: Task, _: Context| async {
             Err::<Value, _>(HandlerError::failed("this job always fails"))
         })
