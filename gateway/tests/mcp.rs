@@ -14,6 +14,7 @@ mod mcp {
     mod once;
     mod reach;
     mod restart;
+    mod rmcp;
     mod tools;
     mod world;
     mod ws;

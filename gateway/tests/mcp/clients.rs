@@ -13,12 +13,12 @@ use crate::common::{Running, python, start};
 const GATEWAY: &str = env!("CARGO_BIN_EXE_reach-gateway");
 
 /// A gateway with an agent that echoes, one that is strict about its arguments, and one that tells of its progress.
-struct World {
-    running: Running,
+pub(super) struct World {
+    pub(super) running: Running,
     _agents: Vec<agent_reach_sdk::AgentHandle>,
 }
 
-async fn world() -> World {
+pub(super) async fn world() -> World {
     let running = start().await;
     let url = running.url("");
     let echo = |task: agent_reach_sdk::Task, _: agent_reach_sdk::Context| async move { task.params::<Value>() };
@@ -103,19 +103,20 @@ async fn npm_inspector() {
     let node = Node::with("mcp-inspector", &["@modelcontextprotocol/inspector@0.15.0"]);
     let world = world().await;
     let url = world.running.url("/mcp");
-    let inspect = |args: &[&str]| {
-        let mut command = node.run("@modelcontextprotocol/inspector/cli/build/cli.js");
-        command.args(["--cli", GATEWAY, "mcp", "--connect", &url]).args(args);
-        python::run(&mut command, "").unwrap()
-    };
-    let (listed, called) = tokio::task::block_in_place(|| {
-        let listed = inspect(&["--method", "tools/list"]);
-        (listed, inspect(&["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "a=1"]))
-    });
-    let (listed, called): (Value, Value) =
-        (serde_json::from_str(&listed).unwrap(), serde_json::from_str(&called).unwrap());
-    assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "echo"), "{listed}");
-    assert!(called["isError"] == false && called["structuredContent"]["a"].to_string().contains('1'), "{called}");
+    let over_http = [url.as_str(), "--transport", "http"];
+    for way in [&[GATEWAY, "mcp", "--connect", &url][..], &over_http[..]] {
+        let inspect = |args: &[&str]| -> Value {
+            let mut command = node.run("@modelcontextprotocol/inspector/cli/build/cli.js");
+            command.arg("--cli").args(way).args(args);
+            serde_json::from_str(&python::run(&mut command, "").unwrap()).unwrap()
+        };
+        let (listed, called) = tokio::task::block_in_place(|| {
+            let listed = inspect(&["--method", "tools/list"]);
+            (listed, inspect(&["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "a=1"]))
+        });
+        assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "echo"), "{listed}");
+        assert!(called["isError"] == false && called["structuredContent"]["a"].to_string().contains('1'), "{called}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
