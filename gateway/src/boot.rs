@@ -18,6 +18,7 @@ use crate::bus::local::Local;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Ports};
+use crate::ops::reconfigure::Wanted;
 use crate::ops::servers::Proof;
 use crate::sessions::Sessions;
 use crate::store::Store;
@@ -61,7 +62,7 @@ pub fn open_store(data: &Path) -> anyhow::Result<Arc<dyn Store>> {
 }
 
 /// What signs webhooks: as the configuration says, else the file in the data folder.
-fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
+pub(crate) fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
     if let Some(secrets) = &config.webhook_secrets {
         return Ok(secrets.clone());
     }
@@ -112,15 +113,12 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     let mut settings = config.settings.clone();
     settings.webhooks.secrets = webhook_secrets(config)?;
     settings.proof = Some(proof(config)?);
-    let gateway = Gateway::new(ports, settings);
+    let gateway = Gateway::new(ports, settings.clone());
     let export = config.telemetry.otlp.as_ref().map(|receiver| otlp::start(gateway.spans(), receiver)).transpose();
     let export = export.context("traces cannot be exported")?;
     let recovered = recovery::recover(&gateway).await?;
-    for card in &config.agents {
-        let agent = card.agent_id.clone();
-        let registered = gateway.register_own(card.clone()).await;
-        registered.map_err(|failure| anyhow::anyhow!("{agent} of the configuration: {}", failure.message))?;
-    }
+    let wanted = Wanted { settings, agents: config.agents.clone(), servers: config.servers.clone() };
+    gateway.reconfigure(wanted, false).await.context("the configuration cannot be taken on")?;
     let stop = CancellationToken::new();
     let workers = worker::start(&gateway, &stop);
     Ok(Running { gateway, stop, workers, export, recovered })

@@ -8,10 +8,12 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use reach_schemas::AgentId;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::boot::{self, Running};
-use crate::config::{self, Config, Flags, Mistakes};
+use crate::config::{Config, Flags, Mistakes};
+use crate::reload::{self, Source};
 use crate::telemetry::log;
 use crate::transport::{self, HttpSettings};
 
@@ -81,11 +83,12 @@ struct Where {
 
 impl Where {
     /// Reads the configuration, and has the log written as it says.
-    fn load(self, log_format: Option<log::Format>, level: &str) -> anyhow::Result<Config> {
+    fn load(self, log_format: Option<log::Format>, level: &str) -> anyhow::Result<(Config, Source)> {
         let Self { config: path, listen, data, otlp, mcp_tools } = self;
-        let config = config::load(path.as_deref(), Flags { listen, data, log_format, otlp, mcp_tools })?;
+        let source = Source { path, flags: Flags { listen, data, log_format, otlp, mcp_tools } };
+        let config = source.load()?;
         log::to_stderr(config.telemetry.log_format, level);
-        Ok(config)
+        Ok((config, source))
     }
 }
 
@@ -98,8 +101,12 @@ pub fn run() -> ExitCode {
         Err(error) => return failed(&anyhow::Error::new(error).context("the runtime cannot be started")),
     };
     let done = match cli.command {
-        Command::Serve(options) => options.load(cli.log, "info").and_then(|config| runtime.block_on(serve(&config))),
-        Command::Stdio(options) => options.load(cli.log, "warn").and_then(|config| runtime.block_on(stdio(&config))),
+        Command::Serve(options) => {
+            options.load(cli.log, "info").and_then(|(config, source)| runtime.block_on(serve(config, source)))
+        }
+        Command::Stdio(options) => {
+            options.load(cli.log, "warn").and_then(|(config, source)| runtime.block_on(stdio(config, source)))
+        }
         Command::Mcp(options) => runtime.block_on(mcp(options, cli.log)),
         Command::Demo(demo) => {
             log::to_stderr(cli.log.unwrap_or_default(), "error");
@@ -127,11 +134,13 @@ async fn begin(config: &Config) -> anyhow::Result<Running> {
     boot::start(config, store).await
 }
 
-async fn serve(config: &Config) -> anyhow::Result<()> {
+async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
+    // A hangup before anybody minds it would end the process.
+    let hangups = hangups()?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!("cannot listen on {}: is another gateway running there? name another with --listen", config.listen)
     })?;
-    let running = begin(config).await?;
+    let running = begin(&config).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -142,13 +151,15 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
     );
     stop_on_signal(running.stop.clone());
     let settings = HttpSettings { mcp: config.mcp.clone(), ..HttpSettings::default() };
+    reload::start(&running, source, config, Some(hangups));
     transport::serve(running.gateway.clone(), listener, settings, running.stop.clone()).await?;
     end(running).await;
     Ok(())
 }
 
-async fn stdio(config: &Config) -> anyhow::Result<()> {
-    let running = begin(config).await?;
+async fn stdio(config: Config, source: Source) -> anyhow::Result<()> {
+    let running = begin(&config).await?;
+    reload::start(&running, source, config, None);
     stop_on_signal(running.stop.clone());
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     transport::serve_stdio(running.gateway.clone(), input, output, running.stop.clone()).await?;
@@ -163,11 +174,13 @@ async fn mcp(options: Mcp, log_format: Option<log::Format>) -> anyhow::Result<()
         log::to_stderr(log_format.unwrap_or_default(), "warn");
         return Ok(transport::bridge(address, options.agent.as_ref(), input, output).await?);
     }
-    let config = options.place.load(log_format, "warn")?;
+    let (config, source) = options.place.load(log_format, "warn")?;
     let running = begin(&config).await?;
+    let settings = config.mcp.clone();
+    reload::start(&running, source, config, None);
     stop_on_signal(running.stop.clone());
     let (gateway, stop) = (running.gateway.clone(), running.stop.clone());
-    transport::serve_mcp_stdio(gateway, &config.mcp, options.agent, (input, output), stop).await?;
+    transport::serve_mcp_stdio(gateway, &settings, options.agent, (input, output), stop).await?;
     running.stop.cancel();
     end(running).await;
     Ok(())
@@ -193,6 +206,11 @@ async fn end(running: Running) {
     }
 }
 
+/// SIGHUP, by which the configuration is read again.
+fn hangups() -> anyhow::Result<Signal> {
+    signal(SignalKind::hangup()).context("SIGHUP cannot be listened for")
+}
+
 fn stop_on_signal(stop: CancellationToken) {
     tokio::spawn(async move {
         signalled().await;
@@ -202,7 +220,7 @@ fn stop_on_signal(stop: CancellationToken) {
 }
 
 async fn signalled() {
-    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    let terminate = signal(SignalKind::terminate());
     match terminate {
         Ok(mut terminate) => {
             tokio::select! {

@@ -2,25 +2,34 @@
 //! checks everything and tells every mistake at once.
 
 mod endpoints;
+pub mod in_force;
+pub mod keys;
 mod mcp;
+mod policies;
+mod read;
 mod servers;
 mod telemetry;
 mod webhooks;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use reach_core::admission::WaitingLimits;
 use reach_core::bulkhead::TierLimits;
-use reach_core::fleet::{self, Checked};
+use reach_core::fleet::{self, Checked, Defaults};
+use reach_core::health::HealthPolicy;
+use reach_core::lexical::Thresholds;
 use reach_core::retry::Shares;
-use reach_core::score::{Learning, MOST_MAX};
-use reach_schemas::{AgentCard, ServerSpec, Span};
+use reach_core::score::Learning;
+use reach_schemas::{AgentCard, AgentId, ServerSpec, Span};
 use serde::Deserialize;
 
 use crate::gateway::Settings;
 use crate::telemetry::log::Format;
 use crate::webhook::Secrets;
+
+pub use read::{Said, load, read};
 
 /// Where the gateway listens unless told otherwise.
 pub const LISTEN: &str = "127.0.0.1:7340";
@@ -68,6 +77,12 @@ pub struct File {
     pub retries: Option<Shares>,
     /// Whether outcomes move routing weights, and how far.
     pub learning: Option<Learning>,
+    /// When the words of an intent are enough to choose by.
+    pub intent: Option<Thresholds>,
+    /// When probes eject an agent, and how slowly it starts.
+    pub health: Option<HealthPolicy>,
+    /// What a capability goes by whose card does not say.
+    pub defaults: Option<Defaults>,
     /// What the gateway's own MCP server shows.
     pub mcp: mcp::Section,
     /// Agents that the gateway knows from the start; the way in for commands.
@@ -95,6 +110,8 @@ pub struct Config {
     pub agents: Vec<AgentCard>,
     /// MCP servers that agents are made of.
     pub servers: Vec<ServerSpec>,
+    /// Who said what of all this.
+    pub said: Said,
 }
 
 /// What the command line says; it goes before the file.
@@ -116,6 +133,16 @@ pub struct Flags {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes(pub Vec<String>);
 
+/// Mistakes in one line: the first, and how many more there are.
+#[must_use]
+pub fn told(mistakes: &[String]) -> String {
+    match mistakes {
+        [] => "there is no mistake".to_owned(),
+        [only] => only.clone(),
+        [first, more @ ..] => format!("{first}; and {} more", more.len()),
+    }
+}
+
 impl std::fmt::Display for Mistakes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for mistake in &self.0 {
@@ -126,22 +153,6 @@ impl std::fmt::Display for Mistakes {
 }
 
 impl std::error::Error for Mistakes {}
-
-/// Reads a file, if one is named, and puts the command line on top.
-///
-/// # Errors
-/// All that is wrong, with the place and what would be right.
-pub fn load(path: Option<&Path>, flags: Flags) -> Result<Config, Mistakes> {
-    let file = match path {
-        None => File::default(),
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Mistakes(vec![format!("{} cannot be read: {error}", path.display())]))?;
-            toml::from_str(&text).map_err(|error| Mistakes(vec![format!("{}: {error}", path.display())]))?
-        }
-    };
-    check(file, flags)
-}
 
 /// Checks a configuration.
 ///
@@ -172,10 +183,6 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let human_wait = span("human_wait", file.human_wait, usual.fleet.human_wait);
     let (webhooks, webhook_secrets) = webhooks::check(file.webhooks, &mut mistakes);
     let endpoints = endpoints::check(file.endpoints, listen, &mut mistakes);
-    let learning = file.learning.unwrap_or_default();
-    if !(0.0..=MOST_MAX).contains(&learning.most) {
-        mistakes.push(format!("learning.most: is {}: it is 0 to {MOST_MAX}", learning.most));
-    }
     let section = telemetry::Section { otlp: flags.otlp.or(file.telemetry.otlp), ..file.telemetry };
     let (mut telemetry, trace_share) = telemetry::check(section, &mut mistakes);
     telemetry.log_format = flags.log_format.unwrap_or(telemetry.log_format);
@@ -194,25 +201,24 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
             tier_limits: file.tiers.unwrap_or_default(),
             retries: file.retries.unwrap_or_default(),
             human_wait,
-            learning,
-            ..usual.fleet
+            learning: file.learning.unwrap_or_default(),
+            thresholds: file.intent.unwrap_or_default(),
+            health: file.health.unwrap_or_default(),
+            defaults: file.defaults.unwrap_or_default(),
         },
         webhooks,
         endpoints,
         trace_share,
     };
-    if settings.open_max == 0 {
-        mistakes.push("open_max: is 0: no task could be taken on".to_owned());
-    }
-    if human_wait > HUMAN_WAIT_MAX {
-        mistakes.push(format!("human_wait: is {human_wait}: it is at most {HUMAN_WAIT_MAX}"));
-    }
+    policies::check(&settings, &mut mistakes);
     let agents = cards_of(file.agents, &mut mistakes);
     let servers = servers::check(file.mcp_servers, &mut mistakes);
+    told_twice(&agents, &servers, &mut mistakes);
     match listen {
         Some(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
-            Ok(Config { listen, data, settings, mcp, webhook_secrets, telemetry, agents, servers })
+            let said = Said::default();
+            Ok(Config { listen, data, settings, mcp, webhook_secrets, telemetry, agents, servers, said })
         }
         Some(_) | None => Err(Mistakes(mistakes)),
     }
@@ -242,6 +248,16 @@ fn cards_of(agents: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Vec<AgentCa
         }
     }
     cards
+}
+
+/// Each agent is told of once: by a card, or by the server that it is made of.
+fn told_twice(agents: &[AgentCard], servers: &[ServerSpec], mistakes: &mut Vec<String>) {
+    let mut known: BTreeSet<AgentId> =
+        servers.iter().map(|server| AgentId::new(&server.name, &server.namespace)).collect();
+    for (at, agent) in agents.iter().enumerate().filter(|(_, agent)| !known.insert(agent.agent_id.clone())) {
+        mistakes
+            .push(format!("agents[{at}]: {} is told of twice; an agent has one card, or is a server", agent.agent_id));
+    }
 }
 
 /// A card written in TOML is the same card as in JSON.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use arc_swap::ArcSwap;
 use fastrand::Rng;
 use reach_core::admission::WaitingLimits;
 use reach_core::fleet::{self, Fleet};
@@ -19,7 +20,9 @@ use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
+use crate::ops::configuration::Configuration;
 use crate::ops::interest::Interest;
+use crate::ops::leaving::Leaving;
 use crate::ops::servers::Proof;
 use crate::outbound::Guard;
 use crate::outbox::Outbox;
@@ -110,7 +113,8 @@ pub struct Ports {
 /// The gateway.
 pub struct Gateway {
     pub(crate) me: Weak<Gateway>,
-    pub(crate) settings: Settings,
+    /// What it goes by now.
+    pub(crate) settings: ArcSwap<Settings>,
     /// The durable store, for agents and keys. Where a task is, `stores` knows.
     pub(crate) store: Arc<dyn Store>,
     pub(crate) committer: Committer,
@@ -130,6 +134,10 @@ pub struct Gateway {
     pub(crate) outbox: Outbox,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
+    /// What was taken out of the configuration and still works.
+    pub(crate) leaving: Mutex<Leaving>,
+    /// The way to whoever reads the configuration.
+    pub(crate) configuration: Configuration,
     /// Grows whenever an agent's card comes, changes or goes.
     pub(crate) cards: watch::Sender<u64>,
     pub(crate) stopping: CancellationToken,
@@ -207,7 +215,7 @@ impl Gateway {
             clock: ports.clock,
             rng: Mutex::new(ports.rng),
             fleet: Mutex::new(Fleet::new(settings.fleet.clone())),
-            settings,
+            settings: ArcSwap::from_pointee(settings),
             open,
             waiters,
             interest: Arc::default(),
@@ -215,6 +223,8 @@ impl Gateway {
             spans: Arc::new(Spans::new(ports.clock)),
             outbox: Outbox::default(),
             own: Mutex::default(),
+            leaving: Mutex::default(),
+            configuration: Configuration::default(),
             cards: watch::Sender::new(0),
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
@@ -361,7 +371,7 @@ impl Gateway {
         let step = step(task, event, now, &mut self.rng()).map_err(NotApplied::Refused)?;
         let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
         let was_final = task.state.phase.name().is_final();
-        let key_expires_at = next.state.finished_at.map(|at| at + self.settings.keys_kept_for);
+        let key_expires_at = next.state.finished_at.map(|at| at + self.settings().keys_kept_for);
         let outbox = self.announce(task, &next);
         let is_told = !outbox.is_empty();
         let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now, outbox).await;

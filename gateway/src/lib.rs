@@ -4,7 +4,7 @@
 //! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
 //! `spans`, `webhook`, `mcp::wire`, `child`, `upstream`), edges (their implementations, `telemetry`), use cases (`gateway`,
 //! `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`),
-//! assembly (`boot`, `cli`). A layer names only those below it, and use cases never name an edge.
+//! assembly (`boot`, `reload`, `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
 pub mod boot;
@@ -23,6 +23,7 @@ pub mod open_tasks;
 pub mod ops;
 pub mod outbound;
 pub mod outbox;
+pub mod reload;
 pub mod rest;
 pub mod rpc;
 pub mod sessions;

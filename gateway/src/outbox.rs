@@ -11,6 +11,7 @@ use reach_schemas::{AgentCard, AgentId, Callback, ErrorCode, Failure, Timestamp,
 use tokio::sync::Notify;
 
 use crate::gateway::Gateway;
+use crate::outbound::Guard;
 use crate::outbound::address::host_of;
 use crate::store::{Message, OutboxRow, Stage};
 
@@ -127,7 +128,7 @@ impl Gateway {
             })
         } else if task.comes_before_people(before) {
             let queue = task.state.human.as_ref().map(|human| &human.queue);
-            task.calls_to_people(&queue.map(|queue| self.settings.webhooks.people.of(queue)).unwrap_or_default())
+            task.calls_to_people(&queue.map(|queue| self.settings().webhooks.people.of(queue)).unwrap_or_default())
         } else {
             return Vec::new();
         };
@@ -159,8 +160,9 @@ impl Gateway {
 
     /// Checks the receivers that a task names.
     pub(crate) fn check_callbacks(&self, callbacks: &[Callback]) -> Result<(), Failure> {
+        let settings = self.settings();
         for (at, callback) in callbacks.iter().enumerate() {
-            self.settings.webhooks.guard.check(&callback.url).map_err(|refused| {
+            settings.webhooks.guard.check(&callback.url).map_err(|refused| {
                 let message = format!("`callbacks[{at}].url` {refused}");
                 Failure::new(ErrorCode::InvalidParams, message)
             })?;
@@ -169,10 +171,10 @@ impl Gateway {
     }
 
     /// Checks whether the receivers that a card names may be told. That they are addresses is checked already.
-    pub(crate) fn check_failure_callbacks(&self, card: &AgentCard) -> Result<(), Failure> {
+    pub(crate) fn check_failure_callbacks(guard: &Guard, card: &AgentCard) -> Result<(), Failure> {
         let wrong = |message: String| Failure::new(ErrorCode::InvalidCard, message);
         for (at, url) in card.on_failure_callbacks.iter().enumerate() {
-            let checked = self.settings.webhooks.guard.check(url);
+            let checked = guard.check(url);
             checked.map_err(|refused| wrong(format!("on_failure_callbacks[{at}]: {refused}")))?;
         }
         Ok(())

@@ -62,6 +62,7 @@ fn exit_codes_tell_what_kind_of_no_it_was() {
         ("no_candidate", 4),
         ("idempotency_key_reused", 4),
         ("invalid_params", 4),
+        ("invalid_config", 4),
         ("wrong_phase", 4),
         ("store_full", 5),
         ("internal", 70),

@@ -128,6 +128,8 @@ codes! {
     Cancelled = 1013, "cancelled", "REACH_CANCELLED", 409, Caller, Never;
     /// No such webhook.
     WebhookNotFound = 1014, "webhook_not_found", "NOT_FOUND", 404, Caller, Never;
+    /// The configuration file is wrong, or says what only a restart can change; nothing was changed.
+    InvalidConfig = 1030, "invalid_config", "REJECT_MALFORMED", 422, Caller, Never;
 
     /// No agent fits; `data.suggestions` names what is near and what each lacks.
     NoCandidate = 2001, "no_candidate", "ROUTING_NO_CANDIDATE", 503, Agent, Later;

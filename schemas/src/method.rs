@@ -101,6 +101,8 @@ table! {
     ServerAdd = "server/add", Operate, call::ServerAdd => crate::ServerView, "Makes an agent of an MCP server, for good.";
     ServerRemove = "server/remove", Operate, call::ServerRef => crate::ServerView, "Forgets an MCP server that was added, and its agents.";
     ServerList = "server/list", Operate, call::Nothing => call::Servers, "Lists MCP servers and how they are.";
+    ConfigShow = "config/show", Operate, call::Nothing => call::ConfigView, "Shows what configuration is in force, and where each value came from.";
+    ConfigReload = "config/reload", Operate, call::ConfigReload => call::ConfigReloaded, "Reads the configuration file again, and goes by all of it or by nothing new.";
     WebhookRetry = "webhook/retry", Operate, call::WebhookRetry => call::WebhooksRetried, "Sends webhooks again now, under their own ids.";
 }
 

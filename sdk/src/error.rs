@@ -232,6 +232,7 @@ impl From<Refusal> for Error {
             | Code::MethodNotFound
             | Code::InvalidParams
             | Code::InvalidCard
+            | Code::InvalidConfig
             | Code::InvalidSchema
             | Code::ParamsMismatch
             | Code::TooLarge => Self::Invalid(refusal),

@@ -18,6 +18,7 @@ use serde_json::json;
 use super::bounds;
 use super::servers::server_name;
 use crate::gateway::Gateway;
+use crate::outbound::Guard;
 use crate::sessions::SessionId;
 use crate::store::{AgentRow, Command};
 
@@ -76,7 +77,7 @@ impl Gateway {
         connection: Option<SessionId>,
     ) -> Result<Registered, Failure> {
         grant.acts_as(&card.agent_id).map_err(forbidden)?;
-        if self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&card.agent_id) {
+        if self.is_own(&card.agent_id) {
             let message = format!(
                 "{} is an agent of the gateway's own configuration file, and nobody takes its place; register under \
                  another name, or change the file",
@@ -85,7 +86,7 @@ impl Gateway {
             return Err(Failure::new(ErrorCode::Forbidden, message));
         }
         let is_command = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
-        if (is_command || card.probe.command.is_some()) && !self.settings.allow_process {
+        if (is_command || card.probe.command.is_some()) && !self.settings().allow_process {
             let what = if is_command { "endpoints: `process`" } else { "probe.command:" };
             let message = format!(
                 "{what} is for agents in the gateway's own configuration file: a caller must not make the gateway run \
@@ -108,17 +109,14 @@ impl Gateway {
         self.admit(card, connection, false).await
     }
 
-    /// Takes an agent of the gateway's own configuration in; it may be a command.
-    ///
-    /// # Errors
-    /// The card is wrong.
-    pub async fn register_own(&self, card: AgentCard) -> Result<Registered, Failure> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(card.agent_id.clone());
-        self.admit(card, None, false).await
+    /// Whether an agent is the gateway's own: of its configuration, or made of an MCP server. Not to be asked while the fleet
+    /// is held: others hold this one and ask for the fleet.
+    fn is_own(&self, agent: &AgentId) -> bool {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(agent)
     }
 
     /// Checks whether the gateway may go where the card says that the agent is.
-    fn check_endpoints(&self, card: &AgentCard) -> Result<(), Failure> {
+    pub(crate) fn check_endpoints(guard: &Guard, card: &AgentCard) -> Result<(), Failure> {
         for (at, endpoint) in card.endpoints.iter().enumerate() {
             let is_gone_to = match endpoint.protocol {
                 Protocol::Http => true,
@@ -127,7 +125,7 @@ impl Gateway {
                 Protocol::Process | Protocol::Websocket | Protocol::Queue => false,
             };
             if is_gone_to {
-                self.settings.endpoints.check(&endpoint.address).map_err(|refused| {
+                guard.check(&endpoint.address).map_err(|refused| {
                     Failure::new(ErrorCode::InvalidCard, format!("endpoints[{at}].address: {refused}"))
                 })?;
             }
@@ -148,8 +146,9 @@ impl Gateway {
         is_anew: bool,
     ) -> Result<Registered, Failure> {
         let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
-        self.check_endpoints(checked.card())?;
-        self.check_failure_callbacks(checked.card())?;
+        let settings = self.settings.load_full();
+        Self::check_endpoints(&settings.endpoints, checked.card())?;
+        Self::check_failure_callbacks(&settings.webhooks.guard, checked.card())?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();
         self.keep(&card, is_anew).await?;
@@ -168,7 +167,7 @@ impl Gateway {
         }
         Ok(Registered {
             agent_id: agent,
-            cluster: self.settings.cluster.clone(),
+            cluster: self.settings().cluster.clone(),
             generation: registration.generation,
             unchanged: registration.unchanged,
             capabilities: card.capabilities.into_iter().map(|capability| capability.name).collect(),
@@ -194,9 +193,12 @@ impl Gateway {
             None => (1, now),
         };
         let server = self.kept_server(card);
-        let row = AgentRow { card: card.clone(), generation, registered_at, changed_at: now, draining: false, server };
+        let configured = self.is_own(&card.agent_id) && server_name(card).is_none();
+        let card = card.clone();
+        let row = AgentRow { card, generation, registered_at, changed_at: now, draining: false, configured, server };
+        let agent = row.card.agent_id.clone();
         self.committer.submit(Command::PutAgent(row)).await?;
-        self.outbox.card_changed(&card.agent_id, now);
+        self.outbox.card_changed(&agent, now);
         Ok(())
     }
 
@@ -238,6 +240,7 @@ impl Gateway {
     pub async fn drain(&self, grant: Grant, request: AgentRef) -> Result<Drained, Failure> {
         let agent = &request.agent_id;
         grant.acts_as(agent).map_err(forbidden)?;
+        let is_own = self.is_own(agent);
         let row = {
             let fleet = self.fleet();
             let node = fleet.node(agent).ok_or_else(|| agent_not_found(agent))?;
@@ -247,6 +250,7 @@ impl Gateway {
                 registered_at: node.registered_at,
                 changed_at: self.outbox.card_changed_at(agent),
                 draining: true,
+                configured: is_own && server_name(&node.card).is_none(),
                 server: self.kept_server(&node.card),
             }
         };

@@ -27,7 +27,7 @@ impl Gateway {
         Ok(GatewayHealth {
             status: "ok".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            cluster: self.settings.cluster.clone(),
+            cluster: self.settings().cluster.clone(),
             up_for: self.clock.up_for(),
             open,
             ended: self.metrics.evaluation().ended(),

@@ -87,10 +87,11 @@ impl Gateway {
 
     /// Who reaches the port is trusted with the gateway's work, but not with its user's account.
     fn may_start_commands(&self, proof: Option<&str>) -> Result<(), Failure> {
-        if self.settings.allow_process {
+        let settings = self.settings();
+        if settings.allow_process {
             return Ok(());
         }
-        let Some(wanted) = &self.settings.proof else {
+        let Some(wanted) = &settings.proof else {
             let message = "server.command: a caller must not make the gateway run commands; put the server into its \
                            configuration file";
             return Err(Failure::new(ErrorCode::Forbidden, message));
@@ -174,7 +175,7 @@ impl Gateway {
     }
 
     /// The agents that were made of a server.
-    fn agents_of(&self, name: &str) -> Vec<AgentId> {
+    pub(crate) fn agents_of(&self, name: &str) -> Vec<AgentId> {
         let fleet = self.fleet();
         let nodes = fleet.nodes().filter(|node| server_name(&node.card) == Some(name));
         nodes.map(|node| node.card.agent_id.clone()).collect()

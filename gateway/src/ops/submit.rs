@@ -89,7 +89,7 @@ impl Gateway {
         submit: Submit,
         is_waited_for: bool,
     ) -> Result<TaskView, Failure> {
-        let traceparent = Some(Scope::adopt(id, submit.traceparent, self.settings.trace_share));
+        let traceparent = Some(Scope::adopt(id, submit.traceparent, self.settings().trace_share));
         let submit = Submit { traceparent, ..submit };
         let taken_on = self.take_on(id, grant, &submit, is_waited_for).await;
         match &taken_on {
@@ -143,7 +143,7 @@ impl Gateway {
         let now = self.now();
         let birth = Birth { id, scope: scope.to_owned(), submit, created_at: now };
         let seat = Seat { task_id: id, token: FencingToken(1) };
-        let mut task = Task::new(birth, self.settings.deadline);
+        let mut task = Task::new(birth, self.settings().deadline);
         let yields = |place: &Place| self.open.is_queued_at(place, &task, now);
         let (event, tier, parking, queue) = match self.route(&task, grant.caller(), seat, Some(Yields(&yields)), now) {
             Ok(routed) => {
@@ -182,7 +182,7 @@ impl Gateway {
 
     /// The refusal of everything new, if as many tasks are open as may be.
     pub(super) fn is_full(&self) -> Option<Failure> {
-        let most = self.settings.open_max;
+        let most = self.settings().open_max;
         let message = || format!("{most} tasks are open, as many as may be; nothing was taken on");
         let failure = || Failure::new(ErrorCode::Overloaded, message());
         (self.open.len() >= most).then(|| Failure { retry_after: Some(Span::from_secs(1)), ..failure() })
@@ -190,7 +190,7 @@ impl Gateway {
 
     /// Whether a task that has to wait may be taken on: full is said before anything is stored.
     fn admit_to_wait(&self, class: &Class, deadline_at: Option<Timestamp>, now: Timestamp) -> Result<(), Failure> {
-        self.open.admit(class, &self.settings.waiting, deadline_at, now).map_err(|crowded| {
+        self.open.admit(class, &self.settings().waiting, deadline_at, now).map_err(|crowded| {
             let message = format!("{crowded}; nothing was taken on");
             let failure = Failure::new(ErrorCode::Overloaded, message);
             Failure { retry_after: Some(crowded.retry_after()), ..failure }
@@ -209,8 +209,8 @@ impl Gateway {
 
     fn deadline(&self, task: &Task, tier: Tier) -> Span {
         let usual = match tier {
-            Tier::Long => self.settings.deadline_long,
-            Tier::Fast | Tier::Normal => self.settings.deadline,
+            Tier::Long => self.settings().deadline_long,
+            Tier::Fast | Tier::Normal => self.settings().deadline,
         };
         task.birth.submit.deadline.unwrap_or(usual)
     }

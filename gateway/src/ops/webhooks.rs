@@ -21,7 +21,7 @@ impl Gateway {
         let WebhookList { state, task_id, limit, before } = request;
         let query = OutboxQuery { state, task_id, before, limit: bounds::limit(limit, LIST)? };
         let rows = self.store.outbox_list(query).await?;
-        let secret_from = self.settings.webhooks.secrets.from().to_owned();
+        let secret_from = self.settings().webhooks.secrets.from().to_owned();
         Ok(Webhooks { webhooks: rows.iter().map(OutboxRow::view).collect(), secret_from })
     }
 

@@ -4,7 +4,9 @@
 //! written as a name, each time it is resolved.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reach_schemas::card::limits::ADDRESS_MAX;
 use url::{Host, Url};
@@ -106,10 +108,10 @@ pub enum Refused {
     },
 }
 
-/// Judges addresses.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Judges addresses. A clone goes by what the first one goes by, also after that was changed.
+#[derive(Debug, Clone)]
 pub struct Guard {
-    allowed: Vec<IpNet>,
+    allowed: Arc<ArcSwap<Vec<IpNet>>>,
     /// What the operator may change.
     setting: &'static str,
 }
@@ -124,14 +126,26 @@ impl Default for Guard {
 impl Guard {
     /// A guard of webhooks that lets pass public addresses, and these.
     #[must_use]
-    pub const fn allowing(allowed: Vec<IpNet>) -> Self {
-        Self { allowed, setting: "[webhooks] allow" }
+    pub fn allowing(allowed: Vec<IpNet>) -> Self {
+        Self { allowed: Arc::new(ArcSwap::from_pointee(allowed)), setting: "[webhooks] allow" }
     }
 
     /// A guard of agents' endpoints that lets pass public addresses, and these.
     #[must_use]
-    pub const fn of_endpoints(allowed: Vec<IpNet>) -> Self {
-        Self { allowed, setting: "[endpoints] allow" }
+    pub fn of_endpoints(allowed: Vec<IpNet>) -> Self {
+        Self { allowed: Arc::new(ArcSwap::from_pointee(allowed)), setting: "[endpoints] allow" }
+    }
+
+    /// What is let pass beside public addresses.
+    #[must_use]
+    pub fn allowed(&self) -> Arc<Vec<IpNet>> {
+        self.allowed.load_full()
+    }
+
+    /// Lets pass what the other one does, from now on, with every clone of it. A connection that is open by then is used
+    /// until it is idle.
+    pub fn go_by(&self, other: &Self) {
+        self.allowed.store(other.allowed());
     }
 
     /// This machine.
@@ -159,7 +173,7 @@ impl Guard {
         if is_never(ip) {
             return Err(Refused::Never { ip });
         }
-        let is_permitted = self.allowed.iter().any(|net| net.contains(&ip)) || is_public(ip);
+        let is_permitted = self.allowed.load().iter().any(|net| net.contains(&ip)) || is_public(ip);
         if is_permitted { Ok(()) } else { Err(Refused::Special { ip, setting: self.setting }) }
     }
 

@@ -1,6 +1,7 @@
 //! The method table at work: each method's params are read, the caller is granted what the method needs, and the use
 //! case answers. The same for HTTP, WebSocket and stdio.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use reach_core::access::{Caller, Grant, authorize};
@@ -64,6 +65,13 @@ fn answer<T: Serialize>(result: Result<T, Failure>) -> Outcome {
         .map_err(|error| refusal(ErrorCode::Internal, format!("the answer cannot be written: {error}")))
 }
 
+/// What answers, in a place of its own.
+fn boxed<'a, T: Serialize>(
+    asked: impl Future<Output = Result<T, Failure>> + Send + 'a,
+) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>> {
+    Box::pin(async move { answer(asked.await) })
+}
+
 /// Answers one call.
 ///
 /// # Errors
@@ -89,9 +97,7 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         }
         Method::AgentHeartbeat => answer(Box::pin(gateway.heartbeat(grant(None)?, decode_params(call.params)?)).await),
         Method::AgentDrain => answer(Box::pin(gateway.drain(grant(None)?, decode_params(call.params)?)).await),
-        Method::AgentDeregister => {
-            answer(Box::pin(gateway.deregister(grant(None)?, decode_params(call.params)?)).await)
-        }
+        Method::AgentDeregister => boxed(gateway.deregister(grant(None)?, decode_params(call.params)?)).await,
         Method::AgentGet => answer(gateway.agent(grant(None)?, &decode_params(call.params)?)),
         Method::AgentList => answer(gateway.agents(grant(None)?, &decode_params(call.params)?)),
         Method::CapabilityFind => {
@@ -130,20 +136,18 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         Method::HumanAnswer => answer(Box::pin(gateway.human_answer(grant(None)?, decode_params(call.params)?)).await),
         Method::HumanRefuse => answer(Box::pin(gateway.human_refuse(grant(None)?, decode_params(call.params)?)).await),
         Method::HumanReturn => answer(Box::pin(gateway.human_return(grant(None)?, decode_params(call.params)?)).await),
-        Method::DeadLetterList => {
-            answer(Box::pin(gateway.dead_letters(grant(None)?, decode_params(call.params)?)).await)
-        }
+        Method::DeadLetterList => boxed(gateway.dead_letters(grant(None)?, decode_params(call.params)?)).await,
         Method::DeadLetterGet => answer(Box::pin(gateway.dead_letter(grant(None)?, decode_params(call.params)?)).await),
         Method::DeadLetterRedrive => answer(Box::pin(gateway.redrive(grant(None)?, decode_params(call.params)?)).await),
         Method::WebhookList => answer(Box::pin(gateway.webhooks(grant(None)?, decode_params(call.params)?)).await),
         Method::WebhookGet => answer(Box::pin(gateway.webhook(grant(None)?, decode_params(call.params)?)).await),
         Method::ServerAdd => answer(Box::pin(gateway.add_server(grant(None)?, decode_params(call.params)?)).await),
-        Method::ServerRemove => {
-            answer(Box::pin(gateway.remove_server(grant(None)?, decode_params(call.params)?)).await)
-        }
+        Method::ServerRemove => boxed(gateway.remove_server(grant(None)?, decode_params(call.params)?)).await,
         Method::ServerList => {
             decode_params(call.params).and_then(|Nothing {}| answer(Ok(gateway.servers(grant(None)?))))
         }
+        Method::ConfigShow => boxed(gateway.config_show(grant(None)?, decode_params(call.params)?)).await,
+        Method::ConfigReload => boxed(gateway.config_reload(grant(None)?, decode_params(call.params)?)).await,
         Method::WebhookRetry => {
             answer(Box::pin(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?)).await)
         }

@@ -90,6 +90,11 @@ pub struct KeyRow {
     pub expires_at: Option<Timestamp>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// An agent as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRow {
@@ -104,6 +109,9 @@ pub struct AgentRow {
     pub changed_at: Timestamp,
     /// Whether it takes no new work.
     pub draining: bool,
+    /// Whether it is an agent of the configuration: one that is taken out of it is forgotten.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub configured: bool,
     /// The MCP server that it was made of, if that is kept here and nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSpec>,

@@ -34,6 +34,9 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
             continue;
         }
         gateway.outbox.card_changed(&agent, row.changed_at);
+        if row.configured {
+            gateway.own.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone());
+        }
         match Checked::new(row.card) {
             Ok(checked) => {
                 let now = gateway.now();

@@ -36,6 +36,7 @@ pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
         take_back(&gateway, &mut dead).await;
         find_late(&gateway).await;
         fill_free_seats(&gateway);
+        gateway.see_off().await;
         if round % SLOW_ROUNDS == SLOW_ROUNDS - 1 {
             recount(&gateway);
             forget_old(&gateway).await;
@@ -90,7 +91,7 @@ fn recount(gateway: &Arc<Gateway>) {
 
 async fn forget_old(gateway: &Arc<Gateway>) {
     let now = gateway.now();
-    let purge = Command::Purge { finished_before: now - gateway.settings.kept_for, keys_before: now, limit: PAGE };
+    let purge = Command::Purge { finished_before: now - gateway.settings().kept_for, keys_before: now, limit: PAGE };
     match gateway.committer.submit(purge).await {
         Ok(Outcome::Purged { tasks, keys, messages }) if tasks + keys + messages > 0 => {
             tracing::debug!(tasks, keys, messages, "forgot what is old");

@@ -11,7 +11,7 @@ use reach_schemas::{Span, Timestamp, WebhookId, WebhookState, WebhookTry};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Settings};
 use crate::store::{Command, Error, Message, OutboxAsk, OutboxQuery, OutboxRow, Sending, Stage};
 use crate::webhook::client::{Client, Tried};
 
@@ -78,6 +78,8 @@ async fn remember_gone(gateway: &Gateway) {
 struct Sender {
     gateway: Arc<Gateway>,
     client: Arc<Client>,
+    /// What the client goes by.
+    settings: Arc<Settings>,
     sending: JoinSet<Option<Span>>,
     which: HashMap<Id, (WebhookId, String)>,
     on_their_way: HashSet<WebhookId>,
@@ -89,10 +91,12 @@ struct Sender {
 
 impl Sender {
     fn new(gateway: Arc<Gateway>) -> Self {
-        let client = Arc::new(Client::new(&gateway.settings.webhooks));
+        let settings = gateway.settings.load_full();
+        let client = Arc::new(Client::new(&settings.webhooks));
         Self {
             gateway,
             client,
+            settings,
             sending: JoinSet::new(),
             which: HashMap::new(),
             on_their_way: HashSet::new(),
@@ -104,11 +108,12 @@ impl Sender {
     /// Starts what is due and has a place, and says when to look again at the latest. None: when something changes.
     async fn start_due(&mut self) -> Option<Timestamp> {
         let now = self.gateway.now();
+        self.keep_to_settings();
         self.held.retain(|_, until| *until > now);
         if self.sending.len() >= AT_ONCE {
             return None;
         }
-        let per_host = self.gateway.settings.webhooks.at_once_per_host;
+        let per_host = self.settings.webhooks.at_once_per_host;
         let full = self.busy.iter().filter(|(_, busy)| **busy >= per_host).map(|(host, _)| host);
         let except = full.chain(self.held.keys()).cloned().collect();
         // Those on their way are due as well, until it is noted how they went; so as many are asked for as may be on
@@ -128,6 +133,15 @@ impl Sender {
             }
         }
         due.next_at.into_iter().chain(self.held.values().copied()).min()
+    }
+
+    /// What is sent from now on is sent as the settings of now have it.
+    fn keep_to_settings(&mut self) {
+        let now = self.gateway.settings.load_full();
+        if !Arc::ptr_eq(&now, &self.settings) {
+            self.client = Arc::new(Client::new(&now.webhooks));
+            self.settings = now;
+        }
     }
 
     fn start(&mut self, id: WebhookId, host: String) {
@@ -214,7 +228,7 @@ impl Gateway {
     /// How the sending stands after a try.
     fn after(&self, message: &Message, tries: u32, tried: &Tried) -> Sending {
         let now = self.now();
-        let next = tried.answer.next(tries, &self.settings.webhooks.retries, now, &mut self.rng());
+        let next = tried.answer.next(tries, &self.settings().webhooks.retries, now, &mut self.rng());
         // The path of an address is often a secret of its own.
         let (id, host, task) = (message.id, &message.host, message.task_id);
         let error = tried.error.as_deref().unwrap_or_default();

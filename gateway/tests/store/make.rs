@@ -152,7 +152,15 @@ pub(crate) fn agent(id: &str, generation: u64) -> AgentRow {
         "description": "does it",
         "capabilities": [{ "name": "do", "input_schema": { "type": "object" } }],
     }));
-    AgentRow { card: card.unwrap(), generation, registered_at: at(1), changed_at: at(1), draining: false, server: None }
+    AgentRow {
+        card: card.unwrap(),
+        generation,
+        registered_at: at(1),
+        changed_at: at(1),
+        draining: false,
+        configured: false,
+        server: None,
+    }
 }
 
 /// Applies one command.

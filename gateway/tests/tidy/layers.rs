@@ -65,6 +65,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("transport", Layer::Transport),
     ("boot", Layer::Assembly),
     ("config", Layer::Assembly),
+    ("reload", Layer::Assembly),
     ("cli", Layer::Assembly),
     ("demo", Layer::Assembly),
     ("main", Layer::Assembly),

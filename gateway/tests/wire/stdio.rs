@@ -1,6 +1,7 @@
 //! Standard input and output.
 
-use reach_gateway::gateway::Settings;
+use reach_gateway::gateway::{Gateway, Settings};
+use reach_gateway::ops::reconfigure::Wanted;
 use reach_gateway::transport::{TEXT_MAX, serve_stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
@@ -10,11 +11,18 @@ use crate::common::gateway;
 const CLAIM: &str = r#"{"jsonrpc":"2.0","id":1,"method":"task/claim","params":{"agent_id":"a@n","wait":"WAIT"}}"#;
 const CARD: &str = r#"{"agent_id":"a@n","capabilities":[{"name":"c"}]}"#;
 
+/// Has an agent in the gateway's configuration.
+async fn own(gateway: &Gateway) {
+    let agents = vec![serde_json::from_str(CARD).unwrap()];
+    let wanted = Wanted { settings: Settings::default(), agents, servers: Vec::new() };
+    gateway.reconfigure(wanted, false).await.unwrap();
+}
+
 /// Gives a gateway an input to its end, and returns the lines that it wrote, in order of their ids.
 async fn run(input: &[u8]) -> Vec<String> {
     let stop = CancellationToken::new();
     let gateway = gateway(Settings::default(), &stop);
-    gateway.register_own(serde_json::from_str(CARD).unwrap()).await.unwrap();
+    own(&gateway).await;
     let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(theirs);
     let served = tokio::spawn(serve_stdio(gateway, reader, writer, stop));
@@ -58,7 +66,7 @@ async fn nothing_in_nothing_out() {
 async fn a_stop_ends_waits_with_what_is_so_and_then_the_conversation() {
     let stop = CancellationToken::new();
     let gateway = gateway(Settings::default(), &stop);
-    gateway.register_own(serde_json::from_str(CARD).unwrap()).await.unwrap();
+    own(&gateway).await;
     let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(theirs);
     let served = tokio::spawn(serve_stdio(gateway, reader, writer, stop.clone()));

@@ -1,6 +1,7 @@
 //! Parameters and results of the methods, one pair a method where it has fields of its own.
 
 mod answers;
+mod config;
 mod dead_letters;
 mod human;
 mod overview;
@@ -9,6 +10,7 @@ mod probe;
 mod server;
 
 pub use answers::*;
+pub use config::*;
 pub use dead_letters::*;
 pub use human::*;
 pub use overview::*;

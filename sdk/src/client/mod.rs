@@ -164,6 +164,8 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::AgentDrain
         | Method::AgentDeregister
         | Method::AgentGet
+        | Method::ConfigShow
+        | Method::ConfigReload
         | Method::AgentList
         | Method::CapabilityFind
         | Method::Resolve

@@ -17,7 +17,7 @@ use reach_schemas::{AgentCard, BreakerPolicy, Capability, FallbackStep, Hours, P
 pub use self::inspection::{CardError, MISTAKES_MAX, Mistake};
 
 use self::inspection::Inspection;
-use super::Checked;
+use super::{Checked, Defaults};
 use crate::schema::Schema;
 
 /// The shortest span that is one: nothing at all is no time to do anything in.
@@ -43,6 +43,29 @@ impl Checked {
     #[must_use]
     pub fn card(&self) -> &AgentCard {
         &self.card
+    }
+}
+
+impl Defaults {
+    /// Holds what capabilities go by that do not say to what a card may say of them.
+    ///
+    /// # Errors
+    /// All that is wrong, with its place in the configuration.
+    pub fn check(&self) -> Result<(), CardError> {
+        let mut inspection = Inspection::default();
+        let breakers = [
+            ("read", &self.breaker.read),
+            ("idempotent_write", &self.breaker.idempotent_write),
+            ("write", &self.breaker.write),
+        ];
+        for (effect, policy) in breakers {
+            inspection.breaker(&format!("defaults.breaker.{effect}"), policy);
+        }
+        let timeouts = [("fast", self.timeout.fast), ("normal", self.timeout.normal), ("long", self.timeout.long)];
+        for (tier, timeout) in timeouts {
+            inspection.span(format_args!("defaults.timeout.{tier}"), timeout, SPAN_MIN, SPAN_MAX);
+        }
+        inspection.into_result()
     }
 }
 

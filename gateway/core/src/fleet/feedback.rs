@@ -124,7 +124,7 @@ impl Fleet {
             return;
         };
         let tier = offered.0.capability(offered.1).tier;
-        let trial_until = now + offered.1.attempt_timeout(offered.0.capability(offered.1), None);
+        let trial_until = now + offered.1.attempt_timeout(None);
         let limits = self.settings.tier_limits;
         let _ = self.bulkhead.try_take(seat, Place { agent_id: agent.clone(), tier }, Room::UNBOUNDED, &limits, now);
         let Some(offer) = self.node_mut(agent).and_then(|node| node.offer_mut(capability)) else { return };
@@ -218,8 +218,7 @@ impl Node {
 
     /// How long an attempt at this capability may take by its own card.
     fn own_timeout(&self, capability: &CapabilityName) -> Option<Span> {
-        let offer = self.offer(capability)?;
-        Some(offer.attempt_timeout(self.capability(offer), None))
+        Some(self.offer(capability)?.attempt_timeout(None))
     }
 
     pub(super) fn offer_mut(&mut self, capability: &CapabilityName) -> Option<&mut Offer> {

@@ -4,6 +4,7 @@
 
 mod census;
 mod check;
+mod defaults;
 mod feedback;
 mod filter;
 mod find;
@@ -31,6 +32,7 @@ use crate::task::{Target, human};
 
 pub use census::Census;
 pub use check::{CardError, MISTAKES_MAX, Mistake};
+pub use defaults::{Breakers, Defaults, Timeouts};
 pub use feedback::RESULT_DEPTH_MAX;
 pub use node::{Node, Offer};
 pub use refusal::Unroutable;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub human_wait: Span,
     /// Whether outcomes move routing weights, and how far.
     pub learning: Learning,
+    /// What a capability goes by that does not say.
+    pub defaults: Defaults,
 }
 
 impl Default for Settings {
@@ -63,6 +67,7 @@ impl Default for Settings {
             retries: Shares::default(),
             human_wait: human::WAIT,
             learning: Learning::default(),
+            defaults: Defaults::default(),
         }
     }
 }
@@ -131,6 +136,18 @@ impl Fleet {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// Goes by other settings from now on. What agents have, and what is known of them, stays as it is: breakers keep
+    /// their state, seats that are out stay out, attempts keep the time that they were promised.
+    pub fn go_by(&mut self, settings: Settings) {
+        for node in self.nodes.iter_mut().flatten() {
+            let card = Arc::clone(&node.card);
+            for offer in &mut node.offers {
+                offer.go_by(&card.capabilities[offer.at], &settings.defaults);
+            }
+        }
+        self.settings = settings;
     }
 
     /// The agent with this id.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reach_schemas::call::{AgentState, AgentView, DependencyState, LastProbe};
 use reach_schemas::{AgentCard, BreakerPolicy, Capability, CapabilityName, Endpoint, Protocol, Span, Tier, Timestamp};
 
+use super::defaults::Defaults;
 use crate::breaker::{Breaker, Permit};
 use crate::bulkhead::{Room, Seat};
 use crate::health::Health;
@@ -67,6 +68,8 @@ pub struct Offer {
     pub(super) input: Option<Schema>,
     pub(super) output: Option<Schema>,
     pub(super) policy: BreakerPolicy,
+    /// How long an attempt may take whose caller does not say.
+    pub(super) timeout: Span,
     pub(super) breaker: Breaker,
     pub(super) history: History,
     /// The breaker's permits that are out, and since when.
@@ -155,21 +158,25 @@ impl Node {
 
 impl Offer {
     /// How long one attempt may take.
-    pub(super) fn attempt_timeout(&self, capability: &Capability, asked: Option<Span>) -> Span {
-        let own = capability.timeout.unwrap_or_else(|| capability.tier.attempt_timeout());
-        asked.unwrap_or(own)
+    pub(super) fn attempt_timeout(&self, asked: Option<Span>) -> Span {
+        asked.unwrap_or(self.timeout)
     }
-}
 
-impl Offer {
-    pub(super) fn new(number: u32, at: usize, capability: &Capability) -> Self {
+    /// Goes by what its capability says, and by these where it says nothing.
+    pub(super) fn go_by(&mut self, capability: &Capability, defaults: &Defaults) {
+        self.policy = defaults.breaker_of(capability);
+        self.timeout = defaults.timeout_of(capability);
+    }
+
+    pub(super) fn new(number: u32, at: usize, capability: &Capability, defaults: &Defaults) -> Self {
         Self {
             number,
             name: capability.name.clone(),
             at,
             input: None,
             output: None,
-            policy: capability.breaker.unwrap_or_else(|| BreakerPolicy::for_effect(capability.effect)),
+            policy: defaults.breaker_of(capability),
+            timeout: defaults.timeout_of(capability),
             breaker: Breaker::default(),
             history: History::default(),
             permits: BTreeMap::new(),

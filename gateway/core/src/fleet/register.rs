@@ -88,7 +88,7 @@ impl Fleet {
             let number = self.number(OfferRef { node: place, offer: at });
             self.by_capability.entry(capability.name.clone()).or_default().insert(number);
             self.index_words(number, &card, capability);
-            let mut offer = Offer::new(number, at, capability);
+            let mut offer = Offer::new(number, at, capability, &self.settings.defaults);
             (offer.input, offer.output) = (input, output);
             if let Some(found) = kept.iter().position(|old| old.name == capability.name) {
                 offer.inherit(kept.swap_remove(found));

@@ -139,7 +139,7 @@ impl Fleet {
         Plan {
             effect: capability.effect,
             tier: capability.tier,
-            attempt_timeout: offer.attempt_timeout(capability, ask.attempt_timeout),
+            attempt_timeout: offer.attempt_timeout(ask.attempt_timeout),
             lateral: capability.lateral,
             cancellable: capability.cancellable,
             fallback: capability.fallback.clone(),
@@ -152,7 +152,7 @@ impl Fleet {
         let Some((node, offer)) = self.offer(fit.number) else { return };
         let (id, tier) = (node.card.agent_id.clone(), node.capability(offer).tier);
         let room = node.room(tier);
-        let trial_until = now + offer.attempt_timeout(node.capability(offer), ask.attempt_timeout);
+        let trial_until = now + offer.attempt_timeout(ask.attempt_timeout);
         let is_pulled = pulls(node);
         let (policy, name) = (offer.policy, offer.name.clone());
         if !is_pulled {

@@ -57,7 +57,7 @@ impl Fleet {
         let capability = node.capability(offer);
         let in_flight = self.bulkhead.in_flight(&node.card.agent_id);
         let Reported { load, queue_depth, dependencies, failure_rate, last_success_at } = &node.reported;
-        let (latency, attempt_timeout) = (offer.history.latency(now), offer.attempt_timeout(capability, None));
+        let (latency, attempt_timeout) = (offer.history.latency(now), offer.attempt_timeout(None));
         let quiet_for = offer.quiet_for(*last_success_at, now);
         let still_after = score::still_after(offer.history.p99(), attempt_timeout);
         let score = score::score(&Terms {

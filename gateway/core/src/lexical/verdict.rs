@@ -1,6 +1,8 @@
 //! How sure a match is, and whether that is enough. Scores of different intents do not compare;
 //! the similarity does: it is fitted so that it reads as the chance of being right.
 
+use serde::{Deserialize, Serialize};
+
 use super::search::Match;
 
 /// What speaks for a match, each in its own measure.
@@ -40,7 +42,8 @@ const EXCLUDED_MAX: f32 = 0.5;
 const EXCLUDED_SIMILARITY: f64 = 0.5;
 
 /// When a match is good enough.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Thresholds {
     /// The least similarity that is accepted.
     pub accept: f64,

@@ -1,5 +1,6 @@
 //! The command line, as its user writes it.
 
+mod config;
 mod dead_letters;
 mod human;
 mod server;
@@ -12,6 +13,7 @@ use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use config::Config;
 pub(crate) use dead_letters::DeadLetters;
 pub(crate) use human::{Held, Human};
 pub(crate) use server::{Add, AddMcp, Remove};
@@ -81,6 +83,9 @@ pub(crate) enum Command {
     /// Forget what was added
     #[command(subcommand)]
     Remove(Remove),
+    /// Look at what the gateway goes by, check a configuration file, and have it taken on
+    #[command(subcommand)]
+    Config(Config),
     /// Call any JSON-RPC method and print what it answers
     Call {
         /// The method, for example task/get

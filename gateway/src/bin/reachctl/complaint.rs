@@ -1,12 +1,12 @@
 //! What went wrong, said twice: for people (what, where, what to do) and as the wire's error object.
 
-use agent_reach_sdk::schemas::call::ErrorData;
-use agent_reach_sdk::{Error, Refusal};
+use agent_reach_sdk::schemas::call::{ConfigRefused, ErrorData};
+use agent_reach_sdk::{Error, ErrorCode, RawJson, Refusal};
 use serde_json::json;
 
 use crate::exit::{Exit, Stop};
 use crate::render::text::{clean, lasting};
-use crate::render::{Look, Tone, suggestions};
+use crate::render::{Look, Tone, config, suggestions};
 
 /// What went wrong and what to do.
 #[derive(Debug)]
@@ -110,7 +110,10 @@ impl Complaint {
         let mut text = format!("{} {}\n", look.paint(Tone::Bad, "error:"), clean(&self.message));
         if let Some(refusal) = &self.refusal {
             text.push_str(&suggestions::near(&refusal.suggestions, look));
-            if let Some(data) = &refusal.data {
+            let config = refusal.data.as_ref().filter(|_| refusal.code == ErrorCode::InvalidConfig);
+            if let Some(Ok(refused)) = config.map(RawJson::read::<ConfigRefused>) {
+                text.push_str(&config::refused(&refused));
+            } else if let Some(data) = &refusal.data {
                 text.push_str(&format!("  with it came: {}\n", clean(data.get())));
             }
         }

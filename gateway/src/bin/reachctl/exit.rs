@@ -77,6 +77,7 @@ impl Exit {
             | Code::MethodNotFound
             | Code::InvalidParams
             | Code::InvalidCard
+            | Code::InvalidConfig
             | Code::InvalidSchema
             | Code::ParamsMismatch
             | Code::Forbidden

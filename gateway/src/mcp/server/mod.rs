@@ -78,6 +78,16 @@ impl Shown {
         }
     }
 
+    /// The name of the setting.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Capabilities => "capabilities",
+            Self::Reach => "reach",
+            Self::Both => "both",
+        }
+    }
+
     const fn has_capabilities(self) -> bool {
         matches!(self, Self::Capabilities | Self::Both)
     }

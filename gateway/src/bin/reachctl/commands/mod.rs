@@ -1,6 +1,7 @@
 //! The commands, a file for each group: each reads its arguments, calls its method, and shows the answer.
 
 mod agents;
+mod config;
 mod dead_letters;
 mod errors;
 mod get;
@@ -58,6 +59,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
             out.text(agents::EXAMPLE)?;
             Ok(Exit::Done)
         }
+        Command::Config(command) => config::run(command, &cli.url, out).await,
         Command::Call { method, params } => raw::call(&method, params.as_deref(), &open().await?).await,
         Command::Status => status::run(&open().await?).await,
         Command::Top { once, interval } => top::run(once, interval, &open().await?).await,

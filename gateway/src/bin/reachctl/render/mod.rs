@@ -4,6 +4,7 @@ pub(crate) mod agents;
 mod attempts;
 mod candidates;
 pub(crate) mod capabilities;
+pub(crate) mod config;
 pub(crate) mod dead_letters;
 mod decision;
 pub(crate) mod explanation;
