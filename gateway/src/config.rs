@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use reach_core::admission::WaitingLimits;
 use reach_core::bulkhead::TierLimits;
-use reach_core::fleet::{self, Checked, Defaults};
+use reach_core::fleet::{self, Checked, Defaults, Mistake, form_mistakes};
 use reach_core::health::HealthPolicy;
 use reach_core::lexical::Thresholds;
 use reach_core::retry::Shares;
@@ -244,7 +244,7 @@ fn cards_of(agents: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Vec<AgentCa
     for (at, agent) in agents.into_iter().enumerate() {
         match card_of(agent) {
             Ok(card) => cards.push(card),
-            Err(mistake) => mistakes.push(format!("agents[{at}]: {mistake}")),
+            Err(wrong) => mistakes.extend(wrong.into_iter().map(|mistake| format!("agents[{at}]{mistake}"))),
         }
     }
     cards
@@ -260,11 +260,19 @@ fn told_twice(agents: &[AgentCard], servers: &[ServerSpec], mistakes: &mut Vec<S
     }
 }
 
-/// A card written in TOML is the same card as in JSON.
-fn card_of(card: toml::Value) -> Result<AgentCard, String> {
-    let text = serde_json::to_string(&card).map_err(|error| error.to_string())?;
-    let card: AgentCard = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let checked = Checked::new(card).map_err(|error| error.to_string())?;
+/// A card written in TOML is the same card as in JSON. What is wrong begins with the place in it.
+fn card_of(card: toml::Value) -> Result<AgentCard, Vec<String>> {
+    let whole = |error: &dyn ToString| vec![format!(": {}", error.to_string())];
+    let text = serde_json::to_string(&card).map_err(|error| whole(&error))?;
+    let card: AgentCard = serde_json::from_str(&text).map_err(|error| {
+        let named = |mistake: Mistake| match mistake.at.as_str() {
+            "" => format!(": {}", mistake.says),
+            _ => format!(".{mistake}"),
+        };
+        let all: Vec<String> = form_mistakes(&text).into_iter().map(named).collect();
+        if all.is_empty() { whole(&error) } else { all }
+    })?;
+    let checked = Checked::new(card).map_err(|error| whole(&error))?;
     Ok(checked.card().clone())
 }
 
@@ -296,6 +304,16 @@ mod tests {
         assert!(with(Some("b:2")).unwrap_err().to_string().contains("telemetry.otlp: "));
         for text in ["share = 1.5", "log_format = \"xml\"", "otpl = \"\""] {
             assert!(read(&format!("[telemetry]\n{text}\n")).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_flaw_of_a_card_is_told_at_once() {
+        let card = "[[agents]]\nagent_id = \"a@n\"\ncolour = 1\n[[agents.capabilities]]\nefect = \"read\"\n";
+        let told = read(card).unwrap_err();
+        for part in ["agents[0]: unknown field `colour`", "agents[0].capabilities[0]: missing field `name`", "`efect`"]
+        {
+            assert!(told.contains(part), "{part}: {told}");
         }
     }
 

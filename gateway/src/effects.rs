@@ -1,7 +1,9 @@
 //! What is done about a task once its step is durable. Nothing happens in the world before its commit, and every
 //! effect here may be lost in a crash: `due_at` sees to it that somebody looks again.
 
-use std::sync::{Arc, PoisonError};
+mod deliveries;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use reach_core::breaker::Change;
@@ -16,6 +18,9 @@ use crate::adapter::{Adapter, Delivered};
 use crate::bus::Note;
 use crate::gateway::{Gateway, NotApplied};
 use crate::spans::{Scope, Stepping};
+use deliveries::{Delivering, Reached};
+
+pub(crate) use deliveries::{Deliveries, Stage};
 
 /// How much of a result that is refused is kept with the failure, in bytes, and how deeply nested.
 const QUOTED_MAX: usize = 4096;
@@ -102,10 +107,7 @@ impl Gateway {
     /// Gives up a delivery that is under way here, and tells the agent to stop. Whoever waits for its seat looks again once
     /// the agent has heard of it, or work would come to one that is still busy.
     fn stop(&self, task_id: TaskId, token: FencingToken, agent: &AgentId) {
-        let running = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&(task_id, token));
-        if let Some(running) = running {
-            running.abort();
-        }
+        self.deliveries.give_up((task_id, token));
         let way = self.way_to(agent, None).filter(|(endpoint, _)| endpoint.protocol != Protocol::Queue);
         let (Some((endpoint, adapter)), Some(gateway)) = (way, self.me.upgrade()) else {
             self.sessions.notify(agent, push::CANCEL, &Working { task_id, token });
@@ -137,26 +139,33 @@ impl Gateway {
         let (Some(gateway), Some(token)) = (self.me.upgrade(), task.live_attempt().map(|attempt| attempt.token)) else {
             return;
         };
-        let key = (task.id(), token);
-        let mut deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = self.under_way.spawn(async move {
-            Scope::of_task(&task).within(gateway.deliver(&task)).await;
-            gateway.deliveries.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        let (key, stage) = ((task.id(), token), Arc::new(Reached::default()));
+        self.deliveries.enter(key, || {
+            let reached = Arc::clone(&stage);
+            let running = self.under_way.spawn(async move {
+                Scope::of_task(&task).within(gateway.deliver(&task, &reached)).await;
+                gateway.deliveries.leave(key);
+            });
+            Delivering { abort: running.abort_handle(), stage }
         });
-        deliveries.insert(key, running.abort_handle());
     }
 
     /// Hands the live attempt of a task to its agent, and has what comes of it happen to the task.
-    async fn deliver(&self, task: &Arc<Task>) {
+    async fn deliver(&self, task: &Arc<Task>, reached: &Reached) {
         let (Some(attempt), Some(delivery)) = (task.live_attempt(), task.delivery()) else { return };
         let (token, agent) = (attempt.token, attempt.agent_id.clone());
         let delivered = match self.way_to(&agent, Some(attempt.protocol)) {
-            Some((endpoint, adapter)) => adapter.deliver(&endpoint, delivery).await,
+            _ if self.now() >= delivery.attempt_until => never_sent(&agent),
+            Some((endpoint, adapter)) => {
+                reached.with_adapter();
+                adapter.deliver(&endpoint, delivery).await
+            }
             None => crate::adapter::not_started(Failure::new(
                 ErrorCode::Unreachable,
                 format!("{agent} is not registered any more, or no longer speaks {}", attempt.protocol.as_str()),
             )),
         };
+        reached.known();
         match delivered {
             Delivered::Done { result, token_count } => {
                 let event = self.completion(task, token, result, token_count).unwrap_or_else(Misfit::into_event);
@@ -192,12 +201,15 @@ impl Gateway {
     }
 
     /// Has the end of a delivery happen to the task. What an agent answered is not thrown away because the store
-    /// cannot take it just now: it is offered until the task's deadline.
+    /// cannot take it just now: it is offered until the task's deadline; and what is known of a failure for as long as it
+    /// takes, or another would have to call its outcome unknown.
     async fn settle(&self, task: &Task, event: Event) {
+        let is_failure = matches!(event, Event::Fail { .. });
+        let may_wait = || if is_failure { !self.stopping.is_cancelled() } else { self.now() < task.state.deadline_at };
         loop {
             match self.apply(task.id(), event.clone()).await {
                 Ok(_) => return,
-                Err(NotApplied::Store(error)) if self.now() < task.state.deadline_at => {
+                Err(NotApplied::Store(error)) if may_wait() => {
                     tracing::warn!(%error, "the end of an attempt cannot be stored yet");
                     tokio::time::sleep(STORE_RETRY).await;
                 }
@@ -209,6 +221,12 @@ impl Gateway {
             }
         }
     }
+}
+
+/// What became of a delivery whose time was over before its turn came: the commit that goes before it took longer, say.
+fn never_sent(agent: &AgentId) -> Delivered {
+    let message = format!("the time was over before it could be sent to {agent}: nothing was sent");
+    Delivered::Failed { failure: Failure::new(ErrorCode::Timeout, message), trace: Trace::NeverSent }
 }
 
 /// Writes the one line of a task that has just ended. One that came to a result is told only if asked for: its record is

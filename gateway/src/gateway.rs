@@ -1,6 +1,6 @@
 //! The gateway itself: what it holds, and the one door through which a task changes, [`Gateway::apply`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
@@ -9,15 +9,15 @@ use reach_core::admission::WaitingLimits;
 use reach_core::fleet::{self, Fleet};
 use reach_core::idempotency;
 use reach_core::task::{Event, Refusal, Task, step};
-use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Span, TaskId, Timestamp};
+use reach_schemas::{AgentId, ErrorCode, Failure, Span, TaskId, Timestamp};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::adapter::Adapters;
 use crate::bus::{Bus, Note};
 use crate::clock::Clock;
+use crate::effects::Deliveries;
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
 use crate::ops::configuration::Configuration;
@@ -143,7 +143,7 @@ pub struct Gateway {
     pub(crate) stopping: CancellationToken,
     /// Deliveries that are under way, to be waited for before a stop.
     pub(crate) under_way: TaskTracker,
-    pub(crate) deliveries: Mutex<HashMap<(TaskId, FencingToken), AbortHandle>>,
+    pub(crate) deliveries: Deliveries,
     /// Dead letters are sent again by one call at a time, so that two of them keep to their rates together.
     pub(crate) redriving: tokio::sync::Mutex<()>,
 }
@@ -166,11 +166,10 @@ impl From<NotApplied> for Failure {
             NotApplied::Store(error) => error.into(),
             NotApplied::Refused(refusal) => {
                 let code = match refusal {
-                    Refusal::StaleToken { .. } => ErrorCode::StaleToken,
+                    // A person whose lease ran out, or who put it back, has an old token as well.
+                    Refusal::StaleToken { .. } | Refusal::NotTaken => ErrorCode::StaleToken,
                     Refusal::ClaimLost | Refusal::NotOffered => ErrorCode::ClaimLost,
-                    Refusal::WrongPhase { .. } | Refusal::NotTaken | Refusal::Already | Refusal::NotDue => {
-                        ErrorCode::WrongPhase
-                    }
+                    Refusal::WrongPhase { .. } | Refusal::Already | Refusal::NotDue => ErrorCode::WrongPhase,
                 };
                 Self::new(code, refusal.to_string())
             }
@@ -228,7 +227,7 @@ impl Gateway {
             cards: watch::Sender::new(0),
             stopping: CancellationToken::new(),
             under_way: TaskTracker::new(),
-            deliveries: Mutex::default(),
+            deliveries: Deliveries::default(),
             redriving: tokio::sync::Mutex::default(),
         })
     }

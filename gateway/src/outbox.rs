@@ -1,6 +1,8 @@
 //! What is told to the world of tasks that end or wait for a person: made here for the commit in which they do, and the bell
 //! that wakes the sender; and how the telling goes, counted. Which receivers of agents are gone is known in memory, and read back from the messages that found it out.
 
+mod holds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,8 @@ use crate::outbound::Guard;
 use crate::outbound::address::host_of;
 use crate::store::{Message, OutboxRow, Stage};
 
+pub(crate) use holds::Holds;
+
 /// What is known in memory of the outbox.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -22,6 +26,7 @@ pub struct Outbox {
     pub bell: Notify,
     /// How the sending went since the start.
     pub told: Told,
+    pub(crate) holds: Holds,
     gone: Mutex<Gone>,
 }
 
@@ -136,7 +141,7 @@ impl Gateway {
     }
 
     fn message(&self, task: &Task, announcement: Announcement) -> Option<Message> {
-        let Announcement { url, event } = announcement;
+        let Announcement { url, owner, event } = announcement;
         // It was checked when it was named. One that is no address any more, after an upgrade, is told of in the log.
         let host = match url.parse() {
             Ok(parsed) => host_of(&parsed),
@@ -152,6 +157,7 @@ impl Gateway {
             task_id: task.id(),
             agent_id: event.agent_id.clone(),
             url,
+            owner,
             host,
             created_at: event.timestamp,
             body: body(event),

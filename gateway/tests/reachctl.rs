@@ -2,6 +2,8 @@
 //! against a real one.
 #![expect(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
+#[path = "reachctl/meant.rs"]
+mod meant;
 #[path = "reachctl/real.rs"]
 mod real;
 #[path = "reachctl/scripted.rs"]

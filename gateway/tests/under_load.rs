@@ -7,6 +7,8 @@ mod victim;
 
 #[path = "under_load/bulkhead.rs"]
 mod bulkhead;
+#[path = "under_load/burst.rs"]
+mod burst;
 #[path = "under_load/figures.rs"]
 mod figures;
 #[path = "under_load/offered.rs"]

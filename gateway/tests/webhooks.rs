@@ -5,6 +5,8 @@
 #[path = "webhooks/addresses.rs"]
 mod addresses;
 mod common;
+#[path = "webhooks/lanes.rs"]
+mod lanes;
 #[path = "webhooks/outage.rs"]
 mod outage;
 #[path = "webhooks/process.rs"]

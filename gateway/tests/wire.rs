@@ -6,6 +6,8 @@ mod common;
 
 #[path = "wire/connected.rs"]
 mod connected;
+#[path = "wire/large.rs"]
+mod large;
 #[path = "wire/limits.rs"]
 mod limits;
 #[path = "wire/metrics.rs"]

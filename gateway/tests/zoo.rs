@@ -9,6 +9,8 @@ mod victim;
 mod animal;
 #[path = "zoo/answers.rs"]
 mod answers;
+#[path = "zoo/hurry.rs"]
+mod hurry;
 #[path = "zoo/load.rs"]
 mod load;
 #[path = "zoo/raw.rs"]

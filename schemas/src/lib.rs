@@ -34,4 +34,4 @@ pub use server::{CapabilityOverlay, HeaderSource, Overlay, ServerSpec, ServerSta
 pub use task::{AttemptView, Delivery, Explanation, Failure, FencingToken, Mode, PhaseName, TaskRecord, TaskView};
 pub use time::{Span, Timestamp};
 pub use trace::{SpanId, TraceId, Traceparent};
-pub use webhook::{Callback, EventType, WebhookEvent, WebhookState, WebhookTry, WebhookView};
+pub use webhook::{Callback, EventType, WebhookEvent, WebhookHold, WebhookState, WebhookTry, WebhookView};

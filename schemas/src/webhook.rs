@@ -138,6 +138,18 @@ pub struct WebhookTry {
     pub error: Option<String>,
 }
 
+/// A rest that a receiver asked for: nothing that the same namespace has for its host is sent before it is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
+pub struct WebhookHold {
+    /// When it is over.
+    pub until: Timestamp,
+    /// Who asked for it, and how.
+    pub reason: String,
+    /// The message that was answered so.
+    pub webhook_id: WebhookId,
+}
+
 /// A webhook as the operator sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
@@ -160,9 +172,12 @@ pub struct WebhookView {
     pub created_at: Timestamp,
     /// How often it was tried since it was made, or last sent anew by the operator.
     pub tries: u32,
-    /// When it is tried next. None: it is not.
+    /// When it is tried next, not earlier. None: it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
+    /// Why it waits so long, or longer, if a receiver asked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<WebhookHold>,
     /// When the telling ended. None: it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,

@@ -22,4 +22,5 @@ pub mod retry;
 pub mod schema;
 pub mod score;
 pub mod task;
+pub mod turns;
 pub mod webhook;

@@ -96,6 +96,11 @@ impl McpAdapter {
         match server.call(&call, until, &mut hears).await {
             Ok(Reply::Result(result)) => done(result, delivery.effect),
             Ok(Reply::Refused(rejection)) => refused(rejection, delivery.effect),
+            // It was the caller, perhaps, who gave it too little time to be met.
+            Err(Fault::NeverSent(why)) if self.clock.now() >= delivery.attempt_until => {
+                let message = format!("{}: {why}; nothing was sent", server.spec().name);
+                not_started(Failure::new(ErrorCode::Timeout, message))
+            }
             Err(fault) => silent(&server.spec().name.to_string(), fault, delivery.effect),
         }
     }

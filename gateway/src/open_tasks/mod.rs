@@ -3,9 +3,10 @@
 
 mod census;
 mod parking;
+mod places;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reach_core::admission::{Class, Waiting};
@@ -15,6 +16,7 @@ use tokio::sync::Notify;
 
 pub use census::Census;
 pub use parking::{Parking, class_of};
+pub use places::Reserved;
 
 /// The order in which work is given out: high priority first, then the older task.
 type Rank = (Reverse<u8>, TaskId);
@@ -43,6 +45,8 @@ struct Inner {
     classes: HashMap<TaskId, Class>,
     /// What waits for a person, or is with one.
     before_people: BTreeSet<Rank>,
+    /// Tasks that have a place here and are being stored just now.
+    reserved: HashSet<TaskId>,
     bells: HashMap<AgentId, Arc<Notify>>,
     census: Census,
     /// Attempts that were out when this gateway started: their deliveries died with its last life.
@@ -123,6 +127,7 @@ impl OpenTasks {
             return;
         }
         let due_at = task.due_at();
+        inner.reserved.remove(&id);
         inner.reschedule(id, due_at);
         inner.unpark(id, rank(task));
         inner.note_turn(task, &claimants);

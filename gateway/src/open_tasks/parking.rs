@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use reach_core::admission::{Class, Crowded, WaitingLimits};
+use reach_core::admission::Class;
 use reach_core::bulkhead::Place;
 use reach_core::task::Task;
 use reach_core::task::preempt::{self, victim};
-use reach_schemas::{AgentId, CapabilityName, FencingToken, Span, TaskId, Tier, Timestamp};
+use reach_schemas::{AgentId, CapabilityName, FencingToken, PhaseName, Span, TaskId, Tier, Timestamp};
 
 use super::{Inner, OpenTasks, Rank, rank, unlist};
 
@@ -49,20 +49,6 @@ impl OpenTasks {
     /// An attempt ended; `is_done` if it was answered.
     pub fn ended(&self, capability: &CapabilityName, is_done: bool, now: Timestamp) {
         self.lock().waiting.ended(capability, is_done, now);
-    }
-
-    /// Whether a task that would have to wait may be taken on.
-    ///
-    /// # Errors
-    /// Too much waits already, or its turn would come too late.
-    pub fn admit(
-        &self,
-        class: &Class,
-        limits: &WaitingLimits,
-        deadline_at: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<(), Crowded> {
-        self.lock().waiting.admit(class, limits, deadline_at, now)
     }
 
     /// Has a deferred task looked at as soon as one of these agents has room.
@@ -139,18 +125,22 @@ impl OpenTasks {
     }
 }
 
+/// Whether a task waits for an agent, and for no person.
+fn is_deferred(task: &Task) -> bool {
+    task.state.phase.name() == PhaseName::Submitted && task.state.phase.human_lease().is_none()
+}
+
 impl Inner {
     pub(super) fn unpark(&mut self, id: TaskId, rank: Rank) {
         if let Some((agents, tier, _)) = self.parked_for.remove(&id) {
             for agent in agents {
                 unlist(&mut self.parked, &(agent, tier), rank);
             }
-            self.class(id, None);
         }
     }
 
     /// Counts a task among those that wait, under this class; none: it does not wait.
-    fn class(&mut self, id: TaskId, class: Option<Class>) {
+    pub(super) fn class(&mut self, id: TaskId, class: Option<Class>) {
         if let Some(old) = self.classes.remove(&id) {
             self.waiting.leave(&old);
         }
@@ -160,7 +150,9 @@ impl Inner {
         }
     }
 
-    /// Counts a task that waits to be claimed among those that wait, and an attempt that has begun as a turn.
+    /// Counts a task that waits to be claimed among those that wait, and an attempt that has begun as a turn. One that waits
+    /// for an agent goes on to be counted as it was, while the router looks at it too: what is counted and what waits never
+    /// part.
     pub(super) fn note_turn(&mut self, task: &Task, claimants: &[AgentId]) {
         let plan = task.state.plan.as_ref();
         let waits = claimants.first().zip(plan).and_then(|(first, plan)| {
@@ -175,6 +167,8 @@ impl Inner {
         if let Some(attempt) = task.live_attempt().filter(|_| claimants.is_empty() && !goes_on) {
             self.waiting.begun(&attempt.capability, attempt.delivered_at.unwrap_or(attempt.started_at));
         }
-        self.class(task.id(), waits);
+        if waits.is_some() || !is_deferred(task) {
+            self.class(task.id(), waits);
+        }
     }
 }

@@ -17,7 +17,7 @@ use reach_schemas::{
 
 use super::bounds;
 use crate::gateway::Gateway;
-use crate::open_tasks::{self, Parking};
+use crate::open_tasks::{self, Parking, Reserved};
 use crate::spans::{Scope, Stepping};
 use crate::store::{Key, Outcome};
 
@@ -26,6 +26,8 @@ const KEY_RACES_MAX: u32 = 3;
 
 /// A task that was routed in memory and is not stored yet.
 struct Prepared {
+    /// Held until the task is among the open ones, and counted itself.
+    place: Reserved,
     task: Task,
     step: Step,
     stepping: Stepping,
@@ -110,11 +112,10 @@ impl Gateway {
         self.check_callbacks(&submit.callbacks)?;
         let scope = scope(grant.caller());
         let print = submit.idempotency_key.as_ref().map(|_| fingerprint(submit));
-        if let Some(full) = self.is_full() {
-            return self.refuse(&scope, submit, print, full).await;
-        }
         for _ in 0..KEY_RACES_MAX {
-            let prepared = match self.prepare(id, &scope, grant, submit.clone(), is_waited_for) {
+            let place = self.place_for(id);
+            let prepare = |place| self.prepare(place, &scope, grant, submit.clone(), is_waited_for);
+            let prepared = match place.and_then(prepare) {
                 Ok(prepared) => prepared,
                 Err(refusal) => return self.refuse(&scope, submit, print, refusal).await,
             };
@@ -134,13 +135,13 @@ impl Gateway {
     /// Routes in memory: birth and first assignment become one commit.
     fn prepare(
         &self,
-        id: TaskId,
+        place: Reserved,
         scope: &str,
         grant: &Grant,
         submit: Submit,
         is_waited_for: bool,
     ) -> Result<Prepared, Failure> {
-        let now = self.now();
+        let (id, now) = (place.id(), self.now());
         let birth = Birth { id, scope: scope.to_owned(), submit, created_at: now };
         let seat = Seat { task_id: id, token: FencingToken(1) };
         let mut task = Task::new(birth, self.settings().deadline);
@@ -166,13 +167,13 @@ impl Gateway {
         task.state.deadline_at = now + self.deadline(&task, tier);
         if let Some((class, queue)) = queue.and_then(|queue| Some((open_tasks::class_of(&task, &queue)?, queue))) {
             let begin_by = task.state.deadline_at - queue.takes;
-            self.admit_to_wait(&class, queue.for_seat.then_some(begin_by), now)?;
+            self.admit_to_wait(&place, class, queue.for_seat.then_some(begin_by), now)?;
         }
         let stepping = Stepping { event: event.name(), began: self.spans.begin(&task.span()) };
         let step = step(&task, event, now, &mut self.rng()).map_err(|refusal: Refusal| {
             Failure::new(ErrorCode::Internal, format!("a new task refused its first step: {refusal}"))
         })?;
-        Ok(Prepared { task, step, stepping, parking, is_waited_for })
+        Ok(Prepared { place, task, step, stepping, parking, is_waited_for })
     }
 
     /// Whether it is known that nobody can take a new task before its deadline, and nothing stands in for the work.
@@ -182,15 +183,28 @@ impl Gateway {
 
     /// The refusal of everything new, if as many tasks are open as may be.
     pub(super) fn is_full(&self) -> Option<Failure> {
-        let most = self.settings().open_max;
-        let message = || format!("{most} tasks are open, as many as may be; nothing was taken on");
-        let failure = || Failure::new(ErrorCode::Overloaded, message());
-        (self.open.len() >= most).then(|| Failure { retry_after: Some(Span::from_secs(1)), ..failure() })
+        (self.open.len() >= self.settings().open_max).then(|| self.full())
+    }
+
+    fn full(&self) -> Failure {
+        let message = format!("{} tasks are open, as many as may be; nothing was taken on", self.settings().open_max);
+        Failure { retry_after: Some(Span::from_secs(1)), ..Failure::new(ErrorCode::Overloaded, message) }
+    }
+
+    /// A place for a task among those that are open.
+    fn place_for(&self, id: TaskId) -> Result<Reserved, Failure> {
+        self.open.reserve(id, self.settings().open_max).ok_or_else(|| self.full())
     }
 
     /// Whether a task that has to wait may be taken on: full is said before anything is stored.
-    fn admit_to_wait(&self, class: &Class, deadline_at: Option<Timestamp>, now: Timestamp) -> Result<(), Failure> {
-        self.open.admit(class, &self.settings().waiting, deadline_at, now).map_err(|crowded| {
+    fn admit_to_wait(
+        &self,
+        place: &Reserved,
+        class: Class,
+        deadline_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        place.admit(class, &self.settings().waiting, deadline_at, now).map_err(|crowded| {
             let message = format!("{crowded}; nothing was taken on");
             let failure = Failure::new(ErrorCode::Overloaded, message);
             Failure { retry_after: Some(crowded.retry_after()), ..failure }
@@ -223,7 +237,7 @@ impl Gateway {
         submit: &Submit,
         print: Option<Fingerprint>,
     ) -> Result<Option<TaskView>, Failure> {
-        let Prepared { task, step, stepping, parking, is_waited_for } = prepared;
+        let Prepared { place, task, step, stepping, parking, is_waited_for } = prepared;
         let task = Arc::new(Task { state: step.state, ..task });
         let turn = self.stores.turn(task.id()).await;
         match self.stores.insert((*task).clone(), key, self.now(), is_waited_for).await {
@@ -239,6 +253,7 @@ impl Gateway {
             }
             Ok(Outcome::KeyTaken { task_id, fingerprint }) => {
                 self.abandon(&task);
+                drop(place);
                 let print = print.unwrap_or(Fingerprint([0; 32]));
                 self.replay(task_id, Fingerprint(fingerprint), submit, print).await
             }
@@ -312,6 +327,7 @@ impl Gateway {
     async fn send_again(&self, id: TaskId, deadline: Option<Span>) -> Result<Arc<Task>, Failure> {
         let task = self.load(id).await?.ok_or_else(crate::gateway::task_not_found)?;
         let not_before = self.now();
+        let _place = self.place_for(id)?;
         let deadline_at = not_before + deadline.unwrap_or_else(|| self.usual_deadline(&task));
         match self.apply(id, Event::Redrive { not_before, deadline_at }).await {
             Ok(task) => Ok(task),

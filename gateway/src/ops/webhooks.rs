@@ -22,7 +22,14 @@ impl Gateway {
         let query = OutboxQuery { state, task_id, before, limit: bounds::limit(limit, LIST)? };
         let rows = self.store.outbox_list(query).await?;
         let secret_from = self.settings().webhooks.secrets.from().to_owned();
-        Ok(Webhooks { webhooks: rows.iter().map(OutboxRow::view).collect(), secret_from })
+        Ok(Webhooks { webhooks: rows.iter().map(|row| self.webhook_view(row)).collect(), secret_from })
+    }
+
+    /// The row as the operator sees it, with the rest that its lane has.
+    fn webhook_view(&self, row: &OutboxRow) -> WebhookView {
+        let due_at = row.sending.stage.due_at();
+        let hold = due_at.and_then(|_| self.outbox.holds.of(&row.message.lane(), self.now()));
+        WebhookView { held: hold.filter(|hold| due_at.is_some_and(|due_at| hold.until >= due_at)), ..row.view() }
     }
 
     /// One webhook with its body.
@@ -35,11 +42,11 @@ impl Gateway {
             let message = format!("no webhook {id} is known; they are kept as long as finished tasks");
             Failure::new(ErrorCode::WebhookNotFound, message)
         })?;
-        Ok(WebhookView { body: Some(row.message.body.clone()), ..row.view() })
+        Ok(WebhookView { body: Some(row.message.body.clone()), ..self.webhook_view(&row) })
     }
 
     /// Sends webhooks again now, under their own ids and with the whole schedule before them; a receiver that was gone is
-    /// taken to be there again.
+    /// taken to be there again, and a rest that its host asked for is over.
     ///
     /// # Errors
     /// More are asked for than may be at once, or the store cannot be read or written: then some may be on their way.
@@ -72,6 +79,7 @@ impl Gateway {
         }
         let sending = Sending { stage: Stage::Waiting { due_at: self.now() }, tries: 0, ..sending };
         self.committer.submit(Command::NoteSending { id: message.id, sending }).await?;
+        self.outbox.holds.lift(&message.lane());
         Ok(())
     }
 }

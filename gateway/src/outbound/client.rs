@@ -57,6 +57,8 @@ pub(crate) enum Body {
 pub(crate) enum Silence {
     /// No byte of the request was sent.
     NeverSent(String),
+    /// No byte of the request was sent: the deadline passed before there was a connection.
+    NeverConnected,
     /// The request may have been sent, and the connection broke.
     Lost(String),
     /// The request may have been sent, and the deadline passed.
@@ -167,7 +169,7 @@ impl Silence {
     fn before_connecting(self) -> Self {
         match self {
             Self::NeverSent(why) | Self::Lost(why) => Self::NeverSent(why),
-            Self::Late => Self::NeverSent("no connection within the time of the attempt".to_owned()),
+            Self::Late | Self::NeverConnected => Self::NeverConnected,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Routes about agents and what they offer.
 
+use reach_schemas::Method;
 use reach_schemas::call::{AgentList, AgentRef, CapabilityFind, Heartbeat};
-use reach_schemas::{AgentCard, Method};
 
 use super::{Answer, Request, ok};
 use crate::rpc::methods::Context;
 
 pub(super) async fn register(context: &Context, request: &Request) -> Answer {
-    let card: AgentCard = request.read()?;
+    let card = request.card()?;
     ok(&context.gateway.register(context.grant(Method::AgentRegister, None)?, card, None).await?)
 }
 

@@ -10,6 +10,7 @@ use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::card::card_of;
 use super::near::no_method;
 use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
 use crate::gateway::Gateway;
@@ -93,7 +94,7 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
     match method {
         Method::AgentRegister => {
             let session = context.connection.as_ref().map(|connection| connection.session);
-            answer(Box::pin(gateway.register(grant(None)?, decode_params(call.params)?, session)).await)
+            answer(Box::pin(gateway.register(grant(None)?, card_of(call.params)?, session)).await)
         }
         Method::AgentHeartbeat => answer(Box::pin(gateway.heartbeat(grant(None)?, decode_params(call.params)?)).await),
         Method::AgentDrain => answer(Box::pin(gateway.drain(grant(None)?, decode_params(call.params)?)).await),

@@ -16,6 +16,7 @@
 //! * A frame nested too deep is a parse error: it was given up on before it was known to be JSON.
 
 mod batch;
+mod card;
 mod dispatch;
 pub mod methods;
 mod near;
@@ -28,6 +29,7 @@ pub use crate::envelope::{
     Call, Flaw, Frame, Id, Invalid, Limits, Message, Outcome, Response, StrayResponses, error_of, read_value, refusal,
     refused,
 };
+pub use card::decode_card;
 pub use dispatch::{Said, answer, answer_frame};
 pub use jsonrpsee_types::ErrorObjectOwned;
 pub use params::{decode, decode_params};

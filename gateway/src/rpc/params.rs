@@ -21,13 +21,17 @@ const PATH_MAX: usize = 200;
 /// path of the value (`endpoints[2].url`, or an empty text for the params as a whole), and line and column
 /// count from the first character of `params`.
 pub fn decode_params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, ErrorObjectOwned> {
+    decode(text_of(params)?, "params").map_err(|failure| error_of(failure, None))
+}
+
+/// The params as the text of an object.
+pub(super) fn text_of(params: Option<&RawValue>) -> Result<&str, ErrorObjectOwned> {
     let text = params.map_or("{}", RawValue::get);
-    let text = match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(positional) if positional.trim().is_empty() => "{}",
-        Some(_) => return Err(by_position()),
-        None => text,
-    };
-    decode(text, "params").map_err(|failure| error_of(failure, None))
+    match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(positional) if positional.trim().is_empty() => Ok("{}"),
+        Some(_) => Err(by_position()),
+        None => Ok(text),
+    }
 }
 
 /// Reads a JSON text that the caller sent, and that goes by the name of `whole`.

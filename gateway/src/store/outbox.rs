@@ -1,7 +1,12 @@
 //! What is to be told to the world about tasks that end, or wait for a person. A row is written in the commit in which the task
 //! does, so that neither can be there without the other, and leaves when it has long been told.
 
-use reach_schemas::{AgentId, EventType, RawJson, TaskId, Timestamp, WebhookId, WebhookState, WebhookTry, WebhookView};
+use std::collections::BTreeSet;
+
+use reach_core::turns::in_turn;
+use reach_schemas::{
+    AgentId, EventType, Namespace, RawJson, TaskId, Timestamp, WebhookId, WebhookState, WebhookTry, WebhookView,
+};
 use serde::{Deserialize, Serialize};
 
 /// One message to one receiver, and how its sending goes.
@@ -26,7 +31,10 @@ pub struct Message {
     pub agent_id: Option<AgentId>,
     /// The receiver.
     pub url: String,
-    /// Host and port of the receiver: messages to one host share a bound.
+    /// Whose the receiver is. None: the operator's, or a message of an older gateway.
+    #[serde(default)]
+    pub owner: Option<Namespace>,
+    /// Host and port of the receiver.
     pub host: String,
     /// When what it tells happened.
     pub created_at: Timestamp,
@@ -69,6 +77,31 @@ pub enum Stage {
         /// When.
         at: Timestamp,
     },
+}
+
+impl Message {
+    /// What shares a bound and a rest: messages of one owner to one host. No owner's receivers hold up another's.
+    #[must_use]
+    pub fn lane(&self) -> String {
+        match &self.owner {
+            Some(owner) => format!("{owner} {}", self.host),
+            None => self.host.clone(),
+        }
+    }
+}
+
+/// The owner whose a lane is; empty if it is the operator's.
+#[must_use]
+pub fn owner_of(lane: &str) -> &str {
+    lane.split_once(' ').map_or("", |(owner, _)| owner)
+}
+
+/// Of what is due, in the order of its time, so many that no owner's crowd out another's.
+pub(super) fn shared_out(due: Vec<(WebhookId, String)>, limit: u32) -> Vec<(WebhookId, String)> {
+    let owned = due.into_iter().map(|one| (owner_of(&one.1).to_owned(), one)).collect();
+    let mut due = in_turn(owned, |_| 0);
+    due.truncate(limit as usize);
+    due
 }
 
 impl Stage {
@@ -125,6 +158,7 @@ impl OutboxRow {
             tries: sending.tries,
             due_at: sending.stage.due_at(),
             ended_at: sending.stage.ended_at(),
+            held: None,
             last_try: sending.last.clone(),
             body: None,
         }
@@ -136,10 +170,10 @@ impl OutboxRow {
 pub struct OutboxAsk {
     /// Due at this time or earlier.
     pub by: Timestamp,
-    /// To none of these hosts.
-    pub except: Vec<String>,
-    /// At most so many to one host.
-    pub per_host: u32,
+    /// Of none of these lanes.
+    pub except: BTreeSet<String>,
+    /// At most so many of one lane.
+    pub per_lane: u32,
     /// At most so many.
     pub limit: u32,
 }
@@ -147,7 +181,7 @@ pub struct OutboxAsk {
 /// Messages that are to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OutboxDue {
-    /// The earliest first; of those due at one time, the first made first.
+    /// Owners in turn, and of each the earliest first; of those due at one time, the first made first. With their lanes.
     pub due: Vec<(WebhookId, String)>,
     /// When the next one becomes due that is not due yet, whoever it is for.
     pub next_at: Option<Timestamp>,

@@ -17,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::HttpSettings;
+use super::linger::Lingering;
 use super::port::Port;
 use crate::metrics::Connected;
 
@@ -65,7 +66,7 @@ pub(super) async fn serve(stream: TcpStream, port: Arc<Port>, place: Arc<Place>)
     let has_asked = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         has_asked.store(true, Ordering::Relaxed);
-        let mut request = request.map(Body::new);
+        let mut request = request.map(|body| Body::new(Lingering::new(body)));
         if request.headers().contains_key(header::UPGRADE) {
             // The upgraded connection goes on after this function has returned.
             request.extensions_mut().insert(Arc::clone(&place));

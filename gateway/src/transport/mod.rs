@@ -9,6 +9,7 @@ mod drain;
 mod finish;
 mod guard;
 mod http;
+mod linger;
 mod listen;
 mod mcp;
 mod port;

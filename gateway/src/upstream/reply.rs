@@ -77,6 +77,7 @@ impl From<Silence> for Fault {
     fn from(silence: Silence) -> Self {
         match silence {
             Silence::NeverSent(why) => Self::NeverSent(why),
+            Silence::NeverConnected => Self::NeverSent("it let nobody connect in time".to_owned()),
             Silence::Lost(why) => Self::Lost(why),
             Silence::Late => Self::Late,
         }

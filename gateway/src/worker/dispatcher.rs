@@ -11,6 +11,7 @@ use reach_schemas::{Failure, FencingToken, Span, TaskId, Timestamp};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::effects::Stage;
 use crate::gateway::{Gateway, NotApplied};
 use crate::open_tasks::Parking;
 use crate::spans::Scope;
@@ -21,6 +22,8 @@ const AT_ONCE: usize = 256;
 const PAGE: usize = 64;
 /// How long a due task waits if the store cannot take its step.
 const STORE_RETRY: Span = Span::from_secs(1);
+/// How long after the end of an attempt's time its delivery may take to say what came of it.
+const LAST_WORD: Span = Span::from_ms(250);
 /// The longest that the wait of a deferred task grows to; a change at an agent that it waits for ends it sooner.
 const DEFER_MAX: Span = Span::from_secs(15);
 
@@ -83,11 +86,27 @@ impl Gateway {
         if is_waiting && now < task.state.deadline_at {
             self.dispatch(task, now).await;
         } else if due_at <= now {
-            self.step_or_look_again(task, Event::Due).await;
+            match self.last_word_by(task, due_at).await {
+                Some(at) => self.open.schedule(id, at),
+                None => drop(self.step_or_look_again(task, Event::Due).await),
+            }
         } else {
             // Its copy may have been forgotten because it was old.
             self.open.put(task);
             self.open.schedule(id, due_at);
+        }
+    }
+
+    /// Until when whoever delivers an attempt whose time is over has the last word on it: they know if nothing was sent,
+    /// and an adapter tells it by the end of that time. None: nobody is about to say anything.
+    async fn last_word_by(&self, task: &Task, due_at: Timestamp) -> Option<Timestamp> {
+        let key = (task.id(), task.live_attempt()?.token);
+        // A delivery begins within the turn of the step that it follows from.
+        drop(self.stores.turn(task.id()).await);
+        let now = self.now();
+        match self.deliveries.stage(key)? {
+            Stage::Unsent | Stage::Known => Some(now + LAST_WORD),
+            Stage::WithAdapter => Some(due_at + LAST_WORD).filter(|by| *by > now),
         }
     }
 

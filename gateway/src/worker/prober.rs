@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reach_core::lease::Presence;
 use reach_core::probe::{self, Probed};
+use reach_core::turns::in_turn;
 use reach_schemas::{AgentId, ProbePolicy, Protocol, Timestamp};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,8 @@ use crate::gateway::Gateway;
 
 /// How often the prober looks which agents there are.
 const EVERY: Duration = Duration::from_millis(250);
-/// How many probes are out at once. Those that are due longest come first.
+/// How many probes are out at once. The namespace that has the fewest out comes first, and of it what is due longest: agents
+/// that hang for as long as a probe may take keep no other's from being asked.
 const AT_ONCE: usize = 256;
 
 /// When each agent is to be probed. None: a probe of it is out.
@@ -75,15 +77,28 @@ fn look(gateway: &Gateway, plan: &mut Plan) {
     }
 }
 
+/// Which agents are probed now, of those that are due.
+fn chosen(plan: &Plan, now: Timestamp, room: usize) -> Vec<AgentId> {
+    let mut out: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut due: Vec<(Timestamp, &AgentId)> = Vec::new();
+    for (agent, at) in plan {
+        match at {
+            None => *out.entry(agent.namespace_str()).or_default() += 1,
+            Some(at) if *at <= now => due.push((*at, agent)),
+            Some(_) => {}
+        }
+    }
+    due.sort();
+    let owned = due.into_iter().map(|(_, agent)| (agent.namespace_str(), agent)).collect();
+    let mut chosen = in_turn(owned, |owner| out.get(owner).copied().unwrap_or(0));
+    chosen.truncate(room);
+    chosen.into_iter().cloned().collect()
+}
+
 /// Starts the probes that are due, as many as there is room for.
 fn start(gateway: &Arc<Gateway>, plan: &mut Plan, out: &mut JoinSet<Over>) {
-    let now = gateway.now();
-    let mut due: Vec<(Timestamp, AgentId)> =
-        plan.iter().filter_map(|(agent, at)| Some(((*at)?, agent.clone()))).collect();
-    due.retain(|(at, _)| *at <= now);
-    due.sort();
-    due.truncate(AT_ONCE.saturating_sub(out.len()));
-    for (_, agent) in due {
+    let room = AT_ONCE.saturating_sub(out.len());
+    for agent in chosen(plan, gateway.now(), room) {
         plan.insert(agent.clone(), None);
         let gateway = Arc::clone(gateway);
         out.spawn(async move {
@@ -140,5 +155,24 @@ impl Gateway {
 
     fn probe_policy(&self, agent: &AgentId) -> Option<ProbePolicy> {
         self.fleet().node(agent).map(|node| node.card.probe.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_hang_keep_none_of_another_namespace_from_being_probed() {
+        let at = |ms| Some(Timestamp::from_ms(ms));
+        let agent = |name: &str| -> AgentId { name.parse().unwrap() };
+        let mut plan =
+            Plan::from([(agent("out@slow"), None), (agent("late@slow"), at(1)), (agent("later@slow"), at(2))]);
+        plan.extend([(agent("new@other"), at(9)), (agent("next@other"), at(99))]);
+        let names = |room| -> Vec<String> {
+            chosen(&plan, Timestamp::from_ms(9), room).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(names(9), ["new@other", "late@slow", "later@slow"]);
+        assert_eq!(names(1), ["new@other"]);
     }
 }

@@ -1,17 +1,21 @@
-//! Sends what is in the outbox: woken by the bell, by a place that comes free, or by the time of the next message. To each
-//! host only so many messages are on their way at once, so that one that is slow, or much asked, holds up no other. A
+//! Sends what is in the outbox: woken by the bell, by a place that comes free, or by the time of the next message. Of each
+//! namespace only so many messages are on their way to a host at once, so that one that is slow, or much asked, holds up no
+//! other; and where all places are taken, whoever has the fewest gets the next, so that nobody waits longer for the
+//! receivers of others than one of them may take to answer. A
 //! message counts as sent only once that is noted in the store; a gateway that dies before sends it again, under its id.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use reach_core::turns::in_turn;
 use reach_core::webhook::{Answer, Next};
-use reach_schemas::{Span, Timestamp, WebhookId, WebhookState, WebhookTry};
+use reach_schemas::{Span, Timestamp, WebhookHold, WebhookId, WebhookState, WebhookTry};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::{Gateway, Settings};
+use crate::store::outbox::owner_of;
 use crate::store::{Command, Error, Message, OutboxAsk, OutboxQuery, OutboxRow, Sending, Stage};
 use crate::webhook::client::{Client, Tried};
 
@@ -80,13 +84,11 @@ struct Sender {
     client: Arc<Client>,
     /// What the client goes by.
     settings: Arc<Settings>,
-    sending: JoinSet<Option<Span>>,
+    sending: JoinSet<Option<WebhookHold>>,
     which: HashMap<Id, (WebhookId, String)>,
     on_their_way: HashSet<WebhookId>,
-    /// How many are on their way to which host.
+    /// How many are on their way in which lane.
     busy: BTreeMap<String, u32>,
-    /// Hosts that want nothing before a time.
-    held: BTreeMap<String, Timestamp>,
 }
 
 impl Sender {
@@ -101,7 +103,6 @@ impl Sender {
             which: HashMap::new(),
             on_their_way: HashSet::new(),
             busy: BTreeMap::new(),
-            held: BTreeMap::new(),
         }
     }
 
@@ -109,16 +110,16 @@ impl Sender {
     async fn start_due(&mut self) -> Option<Timestamp> {
         let now = self.gateway.now();
         self.keep_to_settings();
-        self.held.retain(|_, until| *until > now);
         if self.sending.len() >= AT_ONCE {
             return None;
         }
-        let per_host = self.settings.webhooks.at_once_per_host;
-        let full = self.busy.iter().filter(|(_, busy)| **busy >= per_host).map(|(host, _)| host);
-        let except = full.chain(self.held.keys()).cloned().collect();
+        let per_lane = self.settings.webhooks.at_once_per_host;
+        let held = self.gateway.outbox.holds.all(now);
+        let full = self.busy.iter().filter(|(_, busy)| **busy >= per_lane).map(|(lane, _)| lane);
+        let except = full.chain(held.iter().map(|(lane, _)| lane)).cloned().collect();
         // Those on their way are due as well, until it is noted how they went; so as many are asked for as may be on
         // their way in all.
-        let ask = OutboxAsk { by: now, except, per_host, limit: u32::try_from(AT_ONCE).unwrap_or(u32::MAX) };
+        let ask = OutboxAsk { by: now, except, per_lane, limit: u32::try_from(AT_ONCE).unwrap_or(u32::MAX) };
         let due = match self.gateway.store.outbox_due(ask).await {
             Ok(due) => due,
             Err(error) => {
@@ -126,13 +127,13 @@ impl Sender {
                 return Some(now + STORE_RETRY);
             }
         };
-        for (id, host) in due.due {
-            let is_full = self.busy.get(&host).is_some_and(|busy| *busy >= per_host);
-            if !is_full && self.sending.len() < AT_ONCE && !self.on_their_way.contains(&id) {
-                self.start(id, host);
+        for (id, lane) in self.in_turn(due.due) {
+            let is_full = self.busy.get(&lane).is_some_and(|busy| *busy >= per_lane);
+            if !is_full && self.sending.len() < AT_ONCE {
+                self.start(id, lane);
             }
         }
-        due.next_at.into_iter().chain(self.held.values().copied()).min()
+        due.next_at.into_iter().chain(held.into_iter().map(|(_, until)| until)).min()
     }
 
     /// What is sent from now on is sent as the settings of now have it.
@@ -144,47 +145,62 @@ impl Sender {
         }
     }
 
-    fn start(&mut self, id: WebhookId, host: String) {
-        *self.busy.entry(host.clone()).or_default() += 1;
+    /// Those that are not on their way yet, in the order in which they get places.
+    fn in_turn(&self, due: Vec<(WebhookId, String)>) -> Vec<(WebhookId, String)> {
+        let mut has: BTreeMap<&str, u32> = BTreeMap::new();
+        for (lane, busy) in &self.busy {
+            *has.entry(owner_of(lane)).or_default() += busy;
+        }
+        let waiting = due.into_iter().filter(|(id, _)| !self.on_their_way.contains(id));
+        let owned = waiting.map(|one| (owner_of(&one.1).to_owned(), one)).collect();
+        in_turn(owned, |owner| has.get(owner.as_str()).copied().unwrap_or(0))
+    }
+
+    fn start(&mut self, id: WebhookId, lane: String) {
+        *self.busy.entry(lane.clone()).or_default() += 1;
         let (gateway, client) = (Arc::clone(&self.gateway), Arc::clone(&self.client));
         let task = self.sending.spawn(async move { gateway.send(id, &client).await });
         self.on_their_way.insert(id);
-        self.which.insert(task.id(), (id, host));
+        self.which.insert(task.id(), (id, lane));
     }
 
     /// Gives the place of a message back.
-    fn ended(&mut self, ended: Result<(Id, Option<Span>), JoinError>) {
-        let (task, hold) = match ended {
-            Ok(ended) => ended,
-            Err(error) => {
-                tracing::error!(%error, "sending a webhook panicked");
-                // It is still due. Its host rests, or it would be sent again at once.
-                (error.id(), Some(STORE_RETRY))
-            }
+    fn ended(&mut self, ended: Result<(Id, Option<WebhookHold>), JoinError>) {
+        let task = match &ended {
+            Ok((task, _)) => *task,
+            Err(error) => error.id(),
         };
-        let Some((id, host)) = self.which.remove(&task) else { return };
+        let Some((id, lane)) = self.which.remove(&task) else { return };
         self.on_their_way.remove(&id);
-        if let Some(busy) = self.busy.get_mut(&host) {
+        if let Some(busy) = self.busy.get_mut(&lane) {
             *busy -= 1;
             if *busy == 0 {
-                self.busy.remove(&host);
+                self.busy.remove(&lane);
             }
         }
+        let hold = match ended {
+            Ok((_, hold)) => hold,
+            Err(error) => {
+                tracing::error!(%error, "sending a webhook panicked");
+                // It is still due. Its lane rests, or it would be sent again at once.
+                Some(self.gateway.pause(id, "the gateway failed while it sent it"))
+            }
+        };
         if let Some(hold) = hold {
-            self.held.insert(host, self.gateway.now() + hold);
+            self.gateway.outbox.holds.hold(lane, hold);
         }
     }
 }
 
 impl Gateway {
-    /// Sends a message once and notes how that went. Answers for how long its host wants to be left alone, if so.
-    async fn send(&self, id: WebhookId, client: &Client) -> Option<Span> {
+    /// Sends a message once and notes how that went. Answers for how long its lane is to be left alone, if so.
+    async fn send(&self, id: WebhookId, client: &Client) -> Option<WebhookHold> {
         let (row, is_gone) = match self.to_be_sent(id).await {
             Ok(Some(found)) => found,
             Ok(None) => return None,
             Err(error) => {
                 tracing::warn!(webhook = %id, %error, "a message of the outbox cannot be read");
-                return Some(STORE_RETRY);
+                return Some(self.pause(id, "it cannot be read just now"));
             }
         };
         let OutboxRow { message, sending } = row;
@@ -200,7 +216,22 @@ impl Gateway {
         let sending = self.after(&message, sending.tries + 1, &tried);
         self.outbox.told.note(sending.stage);
         self.note(id, sending).await;
-        tried.answer.hold()
+        self.asked_for(&message, tried.answer)
+    }
+
+    /// The rest that a receiver asked for.
+    fn asked_for(&self, message: &Message, answer: Answer) -> Option<WebhookHold> {
+        let (Answer::Status { status, .. }, Some(rest)) = (answer, answer.hold()) else { return None };
+        let Message { id, host, owner, .. } = message;
+        let whose = owner.as_ref().map_or_else(|| "the operator".to_owned(), |owner| format!("the namespace {owner}"));
+        let reason =
+            format!("{host} answered {status} with `Retry-After`, for {rest}; it holds what {whose} sends there");
+        Some(WebhookHold { until: self.now() + rest, reason, webhook_id: *id })
+    }
+
+    /// A rest because something is wrong here.
+    fn pause(&self, id: WebhookId, why: &str) -> WebhookHold {
+        WebhookHold { until: self.now() + STORE_RETRY, reason: why.to_owned(), webhook_id: id }
     }
 
     /// The message, if it is still to be sent now, and whether its receiver is gone.

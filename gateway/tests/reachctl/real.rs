@@ -50,15 +50,27 @@ impl Gateway {
         run(&self.url, args)
     }
 
+    /// Registers an agent by its card.
+    fn take_in(&self, card: &Value) -> String {
+        let path = self.data.path().join("card.json");
+        std::fs::write(&path, card.to_string()).unwrap();
+        self.ok(&["register", path.to_str().unwrap()])
+    }
+
+    /// Registers an agent whose work goes before people once it failed.
+    fn take_in_judge(&self) {
+        let capability = json!({ "name": "judge", "effect": "write", "fallback": [{ "human": "bench" }] });
+        self.take_in(&json!({ "agent_id": "broken@demo", "capabilities": [capability] }));
+    }
+
     /// Registers an agent that pulls its work.
     fn register(&self) {
-        let card = self.data.path().join("card.json");
         let capability = json!({
             "name": "word_count", "description": "Counts the words of a text.", "effect": "read",
             "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
         });
-        std::fs::write(&card, json!({"agent_id": "counter@demo", "capabilities": [capability]}).to_string()).unwrap();
-        assert!(self.ok(&["register", card.to_str().unwrap()]).contains("counter@demo is registered"));
+        let told = self.take_in(&json!({ "agent_id": "counter@demo", "capabilities": [capability] }));
+        assert!(told.contains("counter@demo is registered"));
     }
 
     /// Pulls the next task as the agent; its id and token.
@@ -202,10 +214,7 @@ fn refusals_of_a_real_gateway_have_the_exit_codes_of_the_table() {
 #[test]
 fn people_see_what_waits_take_it_and_answer_it() {
     let gateway = Gateway::start();
-    let card = gateway.data.path().join("desk.json");
-    let capability = json!({ "name": "judge", "effect": "write", "fallback": [{ "human": "bench" }] });
-    std::fs::write(&card, json!({"agent_id": "broken@demo", "capabilities": [capability]}).to_string()).unwrap();
-    gateway.ok(&["register", card.to_str().unwrap()]);
+    gateway.take_in_judge();
     assert_eq!(gateway.ok(&["human", "list"]), "nothing waits for a person\n");
     assert_eq!(gateway.run(&["human", "take", "--queue", "bench"]).exit, Some(3));
     let broken = || {
@@ -244,4 +253,48 @@ fn people_see_what_waits_take_it_and_answer_it() {
     let task = broken();
     gateway.ok(&["human", "take", &task, "--as", "bob"]);
     assert!(gateway.ok(&["human", "return", &task, "--as", "bob"]).contains("submitted"));
+}
+
+#[test]
+fn a_reach_whose_task_comes_before_people_says_how_it_is_answered_and_waits_on() {
+    let gateway = Gateway::start();
+    gateway.take_in_judge();
+    let mut waits = super::reachctl(&gateway.url, &["reach", "--capability", "judge", "--tries", "1"]);
+    let mut waits = waits.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(waits.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let claimed = gateway.json(&["call", "task/claim", r#"{"agent_id": "broken@demo", "wait": "10s"}"#]);
+    let (task, token) = (claimed["tasks"][0]["task_id"].as_str().unwrap(), &claimed["tasks"][0]["token"]);
+    let explained = gateway.ok(&["explain", task]);
+    assert!(!explained.contains("waits for"), "it is worked on: {explained}");
+    let fail = format!(r#"{{"task_id": "{task}", "token": {token}, "message": "it broke", "retryable": true}}"#);
+    gateway.ok(&["call", "task/fail", &fail]);
+    let told = said.by_ref().find(|line| line.contains("in the queue bench"));
+    assert!(told.unwrap().contains("waits for a person"));
+    let told = said.next().unwrap();
+    for part in [format!("reachctl human take {task}"), format!("reachctl human answer {task} --result")] {
+        assert!(told.contains(&part), "{part}: {told}");
+    }
+    gateway.ok(&["human", "take", task, "--as", "alice"]);
+    gateway.ok(&["human", "answer", task, "--result", "7", "--as", "alice"]);
+    let ended = waits.wait_with_output().unwrap();
+    assert!(ended.status.success());
+    assert_eq!(String::from_utf8(ended.stdout).unwrap(), "7\n");
+}
+
+#[test]
+fn a_task_that_waits_is_explained_with_whom_it_waits_for() {
+    let gateway = Gateway::start();
+    gateway.register();
+    let capability = json!({ "name": "dig", "effect": "read" });
+    let endpoints = json!([{ "protocol": "websocket" }]);
+    gateway.take_in(&json!({ "agent_id": "away@demo", "endpoints": endpoints, "capabilities": [capability] }));
+    for (args, whom) in [
+        (&["--capability", "dig"] as &[&str], "away@demo (not_connected)"),
+        (&["--capability", "word_count", "--mode", "queue"], "counter@demo (to pull it)"),
+    ] {
+        let line = gateway.ok(&[&["submit"], args].concat());
+        let explained = gateway.ok(&["explain", line.split(' ').next().unwrap()]);
+        let told = explained.lines().find(|line| line.starts_with("waits for")).unwrap_or(&explained);
+        assert!(told.contains(whom), "{whom}: {told}");
+    }
 }

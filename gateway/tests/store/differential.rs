@@ -18,7 +18,7 @@ const CALLERS: [&str; 3] = ["x@ns", "y@ns", "x@other"];
 const REASONS: [ErrorCode; 2] = [ErrorCode::Timeout, ErrorCode::AgentFailed];
 const TIME_MAX: u64 = 12;
 const MESSAGES: u64 = 5;
-const HOSTS: [&str; 2] = ["h0", "h1"];
+const HOSTS: [&str; 3] = ["h0", "h1", "n h1"];
 
 /// A command before it is known how the stored task stands.
 #[derive(Debug, Clone)]

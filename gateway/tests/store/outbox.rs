@@ -1,5 +1,7 @@
 //! What every store promises of its outbox, one claim a test; and that an older file gets one.
 
+use std::collections::BTreeSet;
+
 use reach_gateway::store::{
     Command, Message, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Sending, Stage, Store,
 };
@@ -16,7 +18,8 @@ every_store! {
     a_step_that_is_refused_is_told_to_nobody
     a_message_is_taken_in_once
     what_is_due_comes_in_the_order_of_its_time_and_then_of_its_making
-    no_host_takes_more_than_its_share
+    no_lane_takes_more_than_its_share
+    an_owner_with_much_to_be_sent_leaves_places_to_others
     a_note_moves_a_message_on
     a_note_on_a_message_that_is_gone_is_passed_over
     a_list_of_messages_is_newest_first_and_holds_only_what_is_asked_for
@@ -28,14 +31,16 @@ pub(crate) fn webhook(n: u64) -> WebhookId {
     WebhookId::from_parts(n, u128::from(n))
 }
 
-/// Message `n` to a host about task `task`, due at `due`.
-pub(crate) fn message(n: u64, task: u64, host: &str, due: u64) -> OutboxRow {
+/// Message `n` in a lane, `host` or `owner host`, about task `task`, due at `due`.
+pub(crate) fn message(n: u64, task: u64, lane: &str, due: u64) -> OutboxRow {
+    let (owner, host) = lane.split_once(' ').map_or((None, lane), |(owner, host)| (owner.parse().ok(), host));
     OutboxRow::new(Message {
         id: webhook(n),
         kind: EventType::Completed,
         task_id: id(task),
         agent_id: (n % 2 == 1).then(|| "a@ns".parse().unwrap()),
         url: format!("https://{host}/hook?n={n}"),
+        owner,
         host: host.to_owned(),
         created_at: at(due),
         body: RawJson::parse(r#"{"big":123456789012345678901234567890,"é": [1.10]}"#).unwrap(),
@@ -67,7 +72,7 @@ async fn ended_with(store: &dyn Store, messages: Vec<OutboxRow>) {
 }
 
 async fn due(store: &dyn Store, by: u64) -> OutboxDue {
-    store.outbox_due(OutboxAsk { by: at(by), except: Vec::new(), per_host: 9, limit: 9 }).await.unwrap()
+    store.outbox_due(OutboxAsk { by: at(by), except: BTreeSet::new(), per_lane: 9, limit: 9 }).await.unwrap()
 }
 
 fn named(due: &OutboxDue) -> Vec<WebhookId> {
@@ -130,15 +135,28 @@ async fn what_is_due_comes_in_the_order_of_its_time_and_then_of_its_making(store
     assert_eq!(due(store, 9).await.next_at, None);
 }
 
-async fn no_host_takes_more_than_its_share(store: &dyn Store) {
+async fn no_lane_takes_more_than_its_share(store: &dyn Store) {
     let rows = [(1, "a", 1), (2, "a", 2), (3, "a", 3), (4, "b", 4), (5, "c", 5)];
     ended_with(store, rows.map(|(n, host, at)| message(n, n, host, at)).into()).await;
-    let ask = OutboxAsk { by: at(9), except: Vec::new(), per_host: 2, limit: 9 };
+    let ask = OutboxAsk { by: at(9), except: BTreeSet::new(), per_lane: 2, limit: 9 };
     let asked = async |ask: OutboxAsk| named(&store.outbox_due(ask).await.unwrap());
     assert_eq!(asked(ask.clone()).await, [1, 2, 4, 5].map(webhook));
     assert_eq!(asked(OutboxAsk { limit: 3, ..ask.clone() }).await, [1, 2, 4].map(webhook));
-    let except = vec!["a".to_owned(), "c".to_owned()];
+    let except = ["a".to_owned(), "c".to_owned()].into();
     assert_eq!(asked(OutboxAsk { except, ..ask }).await, [webhook(4)]);
+}
+
+async fn an_owner_with_much_to_be_sent_leaves_places_to_others(store: &dyn Store) {
+    let rows = [(1, "n a", 1), (2, "n a", 2), (3, "n b", 3), (4, "m a", 9), (5, "a", 9), (6, "m a", 9)];
+    ended_with(store, rows.map(|(n, lane, at)| message(n, n, lane, at)).into()).await;
+    let ask = OutboxAsk { by: at(9), except: BTreeSet::new(), per_lane: 9, limit: 3 };
+    let asked = async |ask: OutboxAsk| store.outbox_due(ask).await.unwrap();
+    assert_eq!(named(&asked(ask.clone()).await), [1, 4, 5].map(webhook));
+    let all = asked(OutboxAsk { limit: 9, ..ask.clone() }).await;
+    assert_eq!(named(&all), [1, 4, 5, 2, 6, 3].map(webhook));
+    assert_eq!(all.due[1].1, "m a");
+    let others = asked(OutboxAsk { except: ["n a".to_owned()].into(), limit: 9, ..ask }).await;
+    assert_eq!(named(&others), [3, 4, 5, 6].map(webhook), "the same host of another owner is another lane");
 }
 
 async fn a_note_moves_a_message_on(store: &dyn Store) {
@@ -258,8 +276,8 @@ pub(crate) async fn everything(
         said.push(format!("message {n}: {:?}", store.outbox_row(webhook(n)).await.unwrap()));
     }
     let asks = [(0, 9, 9, ""), (4, 1, 9, ""), (9, 2, 3, "h0"), (99, 9, 4, "")];
-    for (by, per_host, limit, except) in asks {
-        let ask = OutboxAsk { by: at(by), except: vec![except.to_owned()], per_host, limit };
+    for (by, per_lane, limit, except) in asks {
+        let ask = OutboxAsk { by: at(by), except: [except.to_owned()].into(), per_lane, limit };
         said.push(format!("{ask:?}: {:?}", store.outbox_due(ask.clone()).await.unwrap()));
     }
     let all = OutboxQuery { limit: 9, ..OutboxQuery::default() };

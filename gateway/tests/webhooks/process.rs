@@ -1,9 +1,12 @@
 //! A gateway as a process: killed before it has delivered, its secret on disk, and its signatures before the judgement of
 //! the Python package `standardwebhooks`.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
@@ -130,7 +133,7 @@ fn check_silent(folder: &Path, said: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_implementation_verifies_what_is_signed_while_a_secret_takes_the_place_of_another() {
-    let python = python_with_standardwebhooks();
+    let verifier = Verifier::start();
     let folder = tempfile::tempdir().unwrap();
     let secrets = folder.path().join("secrets");
     std::fs::write(&secrets, format!("{SECOND}\n{FIRST}\n")).unwrap();
@@ -144,12 +147,12 @@ async fn another_implementation_verifies_what_is_signed_while_a_secret_takes_the
     let seen = receiver.wait_for(2).await;
     for one in &seen {
         assert_eq!(one.header("webhook-signature").split(' ').count(), 2, "{one:?}");
-        verify(&python, FIRST, one).unwrap();
-        verify(&python, SECOND, one).unwrap();
+        verifier.verify(FIRST, one).unwrap();
+        verifier.verify(SECOND, one).unwrap();
         let stranger = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-        assert!(verify(&python, stranger, one).unwrap_err().contains("No matching signature"));
+        assert!(verifier.verify(stranger, one).unwrap_err().contains("No matching signature"));
         let forged = Seen { body: one.body.replacen("task.", "tusk.", 1), ..one.clone() };
-        assert!(verify(&python, FIRST, &forged).unwrap_err().contains("No matching signature"));
+        assert!(verifier.verify(FIRST, &forged).unwrap_err().contains("No matching signature"));
     }
     let listed = world.call("webhook/list", json!({})).await;
     assert_eq!(listed["secret_from"], format!("the file {}", secrets.display()));
@@ -158,7 +161,7 @@ async fn another_implementation_verifies_what_is_signed_while_a_secret_takes_the
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_secret_of_the_operator_one_is_made_and_kept_for_its_owner_only() {
-    let python = python_with_standardwebhooks();
+    let verifier = Verifier::start();
     let folder = tempfile::tempdir().unwrap();
     let mut victim = Victim::start(folder.path(), &local()).await;
     let path = folder.path().join("data/webhook-secret");
@@ -172,22 +175,54 @@ async fn without_a_secret_of_the_operator_one_is_made_and_kept_for_its_owner_onl
     let receiver = Receiver::start(|_| Reply::Status(200)).await;
     world.end_one(&receiver.url("/")).await;
     let seen = receiver.wait_for(1).await.remove(0);
-    verify(&python, made.trim(), &seen).unwrap();
+    verifier.verify(made.trim(), &seen).unwrap();
     let listed = world.call("webhook/list", json!({})).await;
     assert!(listed["secret_from"].as_str().unwrap().ends_with("data/webhook-secret"), "{listed}");
     check_silent(folder.path(), &listed.to_string());
 }
 
-/// A Python that has the package, to verify signatures with code that is not ours.
-pub(crate) fn python_with_standardwebhooks() -> PathBuf {
-    python::with("standardwebhooks", &["standardwebhooks==1.0.0"])
+/// The package as a receiver would use it: a process that verifies one request after another.
+pub(crate) struct Verifier(Mutex<(Child, BufReader<ChildStdout>)>);
+
+const VERIFY: &str = "\
+import json, sys
+from standardwebhooks.webhooks import Webhook
+for line in sys.stdin:
+    secret, body, headers = json.loads(line)
+    try:
+        said = ['Ok', Webhook(secret).verify(body, headers)['type']]
+    except Exception as error:
+        said = ['Err', f'{type(error).__name__}: {error}']
+    print(json.dumps(dict([said])), flush=True)
+";
+
+impl Verifier {
+    pub(crate) fn start() -> Self {
+        let python = python::with("standardwebhooks", &["standardwebhooks==1.0.0"]);
+        let command = &mut Command::new(python);
+        let command = command.args(["-c", VERIFY]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        Self(Mutex::new((child, said)))
+    }
+
+    /// Has the body as it came and the headers verified: the type of the event, or what is wrong.
+    pub(crate) fn verify(&self, secret: &str, seen: &Seen) -> Result<String, String> {
+        let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+        let headers: BTreeMap<_, _> = names.iter().map(|name| (*name, seen.header(name))).collect();
+        let (child, said) = &mut *self.0.lock().unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{}", json!([secret, seen.body, headers])).unwrap();
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
 }
 
-/// Has the package verify a request as a receiver would: the body as it came, and the headers.
-pub(crate) fn verify(python: &Path, secret: &str, seen: &Seen) -> Result<String, String> {
-    const SCRIPT: &str = "import json, sys\nfrom standardwebhooks.webhooks import Webhook\nsecret, body, headers = json.loads(sys.argv[1])\nprint(Webhook(secret).verify(body, headers)['type'])\n";
-    let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
-    let headers: std::collections::BTreeMap<_, _> = names.iter().map(|name| (*name, seen.header(name))).collect();
-    let asked = json!([secret, seen.body, headers]).to_string();
-    python::run(Command::new(python).args(["-c", SCRIPT, &asked]), "")
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        let (child, _) = self.0.get_mut().unwrap();
+        // It ends with its input.
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 }

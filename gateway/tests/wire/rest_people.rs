@@ -1,5 +1,7 @@
 //! The REST routes of those who take what no agent could do, and of webhooks.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::common::peer::{Over, Peer};
@@ -38,7 +40,22 @@ async fn people_take_answer_refuse_and_put_back_over_plain_http() {
     let returned = web.post("/human/return", &json!({ "task_id": task, "token": taken["token"] })).await.json();
     assert_eq!(returned["phase"], "submitted");
     let late = json!({ "task_id": task, "token": taken["token"], "result": 1 });
-    assert!(matches!(web.post("/human/answer", &late).await.status, 409));
+    web.post("/human/answer", &late).await.problem(409, "stale_token");
+    // A lease that ran out is no other matter, though nobody else has taken the task since.
+    let take = json!({ "task_id": task, "by": "carol", "lease": "100ms" });
+    let taken = web.post("/human/take", &take).await.json();
+    let path = format!("/tasks/{}", task.as_str().unwrap());
+    let began = Instant::now();
+    while !web.get(&path).await.json()["human"]["lease_until"].is_null() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the lease does not end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let late = json!({ "task_id": task, "token": taken["token"], "result": 1 });
+    for path in ["/human/answer", "/human/return"] {
+        let late =
+            if path == "/human/answer" { late.clone() } else { json!({ "task_id": task, "token": taken["token"] }) };
+        web.post(path, &late).await.problem(409, "stale_token");
+    }
     let taken = web.post("/human/take", &json!({ "task_id": task, "by": "bob" })).await.json();
     let answer = json!({ "task_id": task, "token": taken["token"], "result": { "verdict": "yes" } });
     let answered = web.post("/human/answer", &answer).await.json();

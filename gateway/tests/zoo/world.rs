@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use agent_reach_sdk::schemas::call::AgentView;
 use agent_reach_sdk::{Client, ErrorCode, PhaseName, TaskView};
+use rusqlite::Connection;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::animal::{Animal, Habit};
@@ -87,6 +90,25 @@ impl World {
     /// Where connected agents call in.
     pub(crate) fn socket_url(&self) -> String {
         format!("ws://127.0.0.1:{}/rpc/ws", self.victim.port)
+    }
+
+    /// Keeps the gateway from storing anything for as long as the connection lives.
+    pub(crate) fn blocked_disk(&self) -> Connection {
+        let connection = Connection::open(self.victim.database()).unwrap();
+        connection.busy_timeout(PATIENCE).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        connection
+    }
+
+    /// How often the router was asked for a capability.
+    pub(crate) async fn routed(&self, capability: &str) -> usize {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.victim.port)).await.unwrap();
+        let ask = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(ask).await.unwrap();
+        let mut metrics = String::new();
+        stream.read_to_string(&mut metrics).await.unwrap();
+        let name = format!("reach_router_seconds_count{{capability=\"{capability}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&name)?.trim().parse().ok()).unwrap_or(0)
     }
 
     pub(crate) async fn agent(&self, name: &str) -> AgentView {

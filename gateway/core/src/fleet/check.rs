@@ -1,6 +1,7 @@
 //! Holding a card to what a card may say. All that is wrong with it is told at once, so that its owner corrects it once.
 
 mod address;
+mod form;
 mod inspection;
 mod tool;
 
@@ -14,6 +15,7 @@ use reach_schemas::card::limits::{
 };
 use reach_schemas::{AgentCard, BreakerPolicy, Capability, FallbackStep, Hours, Protocol, RawJson, Span};
 
+pub use self::form::form_mistakes;
 pub use self::inspection::{CardError, MISTAKES_MAX, Mistake};
 
 use self::inspection::Inspection;

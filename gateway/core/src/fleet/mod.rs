@@ -31,7 +31,7 @@ use crate::score::Learning;
 use crate::task::{Target, human};
 
 pub use census::Census;
-pub use check::{CardError, MISTAKES_MAX, Mistake};
+pub use check::{CardError, MISTAKES_MAX, Mistake, form_mistakes};
 pub use defaults::{Breakers, Defaults, Timeouts};
 pub use feedback::RESULT_DEPTH_MAX;
 pub use node::{Node, Offer};

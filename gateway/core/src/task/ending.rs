@@ -43,7 +43,7 @@ enum Onward {
 /// The wait before a retry: none before the first retry of what did not begin. For how long an agent asks to be left
 /// alone is no wait of the task's: the router keeps away from that agent, and another may take it.
 fn backoff(retries: u32, trace: Trace, rng: &mut Rng) -> Span {
-    if retries <= 1 && trace == Trace::NotStarted {
+    if retries <= 1 && matches!(trace, Trace::NotStarted | Trace::NeverSent) {
         return Span::ZERO;
     }
     doubled(retries, rng)
@@ -71,7 +71,7 @@ pub(super) fn failed(next: &mut Next<'_>, failure: Failure, trace: Trace, rng: &
     // Whoever takes an agent's work back cannot know whether a pull came first. Here it is known.
     let trace = if trace == Trace::Unknown && is_parked(next) { Trace::NotStarted } else { trace };
     let ending = match (trace, failure.code) {
-        (_, ErrorCode::Overloaded) => Ending::Neutral,
+        (_, ErrorCode::Overloaded) | (Trace::NeverSent, _) => Ending::Neutral,
         (Trace::FailedForGood, code) if code != ErrorCode::InvalidResult => Ending::Answered,
         (Trace::NotStarted | Trace::FailedRetryable | Trace::FailedForGood | Trace::Unknown, _) => Ending::Failed,
     };

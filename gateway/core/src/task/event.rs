@@ -218,6 +218,8 @@ pub enum Word {
 pub enum Trace {
     /// It certainly did not begin: another try is safe.
     NotStarted,
+    /// The same, and the agent has no part in it: it never left the gateway.
+    NeverSent,
     /// The agent says that it failed and that another try may help.
     FailedRetryable,
     /// The agent says that it failed for good.

@@ -1,10 +1,12 @@
 //! The one place where a task changes: a state and an event in, a new state and the effects out, or a refusal.
 
 use fastrand::Rng;
-use reach_schemas::{AgentId, CapabilityName, FencingToken, PhaseName, Protocol, RawJson, Span, TakeEnding, Timestamp};
+use reach_schemas::{
+    AgentId, CapabilityName, ErrorCode, FencingToken, PhaseName, Protocol, RawJson, Span, TakeEnding, Timestamp,
+};
 
 use super::ending::{self, Ending};
-use super::event::{Assignment, Event, Offered};
+use super::event::{Assignment, Event, Offered, Trace};
 use super::human;
 use super::phase::{Hold, Phase};
 use super::{ATTEMPTS_MAX, Attempt, Plan, State, Task};
@@ -126,6 +128,10 @@ pub fn step(task: &Task, event: Event, now: Timestamp, rng: &mut Rng) -> Result<
         }
         Event::Fail { token, failure, trace } => {
             next.live(token)?;
+            // It may be at it still, for nothing.
+            if (trace, failure.code) == (Trace::Unknown, ErrorCode::Timeout) {
+                next.stop();
+            }
             ending::failed(&mut next, failure, trace, rng);
         }
         Event::Release { token } => {

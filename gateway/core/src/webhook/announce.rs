@@ -1,9 +1,9 @@
 //! Who is told of the end of a task, or that it waits for a person, and what.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reach_schemas::webhook::BODY_MAX;
-use reach_schemas::{AgentId, ErrorCode, EventType, PhaseName, RawJson, TaskView, WebhookEvent};
+use reach_schemas::{AgentId, ErrorCode, EventType, Namespace, PhaseName, RawJson, TaskView, WebhookEvent};
 
 use crate::task::{Attempt, Task};
 
@@ -15,6 +15,8 @@ const MESSAGE_MAX: usize = 1000;
 pub struct Announcement {
     /// The receiver.
     pub url: String,
+    /// Whose it is: the namespace of the agent whose card, or whose task, names it. None: the operator's.
+    pub owner: Option<Namespace>,
     /// What it is told.
     pub event: WebhookEvent,
 }
@@ -31,6 +33,7 @@ impl Task {
         let timestamp = self.state.finished_at.unwrap_or(self.state.deadline_at);
         let announce = |url: &String, agent_id: Option<AgentId>, data: TaskView| Announcement {
             url: url.clone(),
+            owner: agent_id.as_ref().map(AgentId::namespace).or_else(|| self.owner()),
             event: WebhookEvent { kind, timestamp, agent_id, data, left_out: Vec::new() },
         };
         let named: BTreeSet<&String> = self.birth.submit.callbacks.iter().map(|callback| &callback.url).collect();
@@ -58,10 +61,18 @@ impl Task {
     pub fn calls_to_people(&self, of_queue: &[String]) -> Vec<Announcement> {
         let timestamp = self.state.human.as_ref().map_or(self.birth.created_at, |human| human.since);
         let named = self.birth.submit.callbacks.iter().map(|callback| &callback.url);
-        let urls: BTreeSet<&String> = of_queue.iter().chain(named).collect();
+        let named = named.map(|url| (url, self.owner()));
+        // Where both name one, it is told once, as the operator's.
+        let urls: BTreeMap<&String, _> = named.chain(of_queue.iter().map(|url| (url, None))).collect();
         let (kind, left_out) = (EventType::AwaitsPerson, Vec::new());
         let event = WebhookEvent { kind, timestamp, agent_id: None, data: self.view(), left_out };
-        urls.into_iter().map(|url| Announcement { url: url.clone(), event: event.clone() }).collect()
+        let told = |(url, owner): (&String, _)| Announcement { url: url.clone(), owner, event: event.clone() };
+        urls.into_iter().map(told).collect()
+    }
+
+    /// Whose the receivers are that the task names.
+    fn owner(&self) -> Option<Namespace> {
+        self.birth.submit.from_agent.as_ref().map(AgentId::namespace)
     }
 
     /// Attempts that failed since the task was born or redriven. An agent that was full has not failed.
@@ -190,7 +201,8 @@ mod tests {
         let told = task.announcements(callbacks_of);
         let said = |told: &Announcement| {
             let agent = told.event.agent_id.as_ref().map(|agent| format!(" for {agent}")).unwrap_or_default();
-            format!("{} {}{agent}", told.event.kind.as_str(), told.url)
+            let owner = told.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
+            format!("{} {}{agent}{owner}", told.event.kind.as_str(), told.url)
         };
         assert_eq!(told.iter().map(said).collect::<Vec<_>>(), expected, "{:?}", task.state.phase);
     }
@@ -227,7 +239,7 @@ mod tests {
             ("task.expired", Phase::Expired(failure("last"))),
         ];
         for (kind, phase) in kinds {
-            let expected = ["https://c", "https://bad for bad@n", "https://last for last@n"];
+            let expected = ["https://c", "https://bad for bad@n of n", "https://last for last@n of n"];
             let expected = expected.map(|told| format!("{kind} {told}"));
             check(&of(phase), &expected.each_ref().map(String::as_str));
         }
@@ -237,11 +249,22 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_belongs_to_whoever_names_it() {
+        let mut task = task(&["https://own", "https://both"], Vec::new(), Phase::Cancelled);
+        let birth = std::sync::Arc::make_mut(&mut task.birth);
+        birth.submit.from_agent = Some("caller@tenant".parse().unwrap());
+        check(&task, &["task.cancelled https://both of tenant", "task.cancelled https://own of tenant"]);
+        let told = task.calls_to_people(&["https://both".to_owned(), "https://desk".to_owned()]);
+        let owners: Vec<_> = told.iter().map(|told| told.owner.as_ref().map(Namespace::as_str)).collect();
+        assert_eq!(owners, [None, None, Some("tenant")]);
+    }
+
+    #[test]
     fn what_was_before_a_redrive_is_told_no_more() {
         let attempts = vec![attempt(1, "bad@n", Some(failure("x"))), attempt(2, "new@n", Some(failure("y")))];
         let mut task = task(&[], attempts, Phase::DeadLettered(failure("y")));
         task.state.redriven_after = FencingToken(1);
-        check(&task, &["task.dead_lettered https://new for new@n"]);
+        check(&task, &["task.dead_lettered https://new for new@n of n"]);
     }
 
     #[test]

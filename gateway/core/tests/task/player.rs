@@ -237,6 +237,7 @@ impl Player {
 fn fail(line: &Line<'_>) -> Event {
     let (code, trace) = match line.word(1) {
         "not-started" => (ErrorCode::Unreachable, Trace::NotStarted),
+        "never-sent" => (ErrorCode::Timeout, Trace::NeverSent),
         "retryable" => (ErrorCode::AgentFailed, Trace::FailedRetryable),
         "for-good" => (ErrorCode::AgentFailed, Trace::FailedForGood),
         "unknown" => (ErrorCode::AgentLost, Trace::Unknown),

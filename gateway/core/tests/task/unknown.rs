@@ -48,6 +48,22 @@ fn a_write_that_did_not_begin_is_sent_again_and_one_that_failed_after_it_had_is_
 }
 
 #[test]
+fn a_write_that_never_left_the_gateway_is_no_outcome_that_is_unknown_and_nothing_against_its_agent() {
+    check(
+        "0s task deadline=5s
+         0s assign a write    => routed a#1 until 5s; deliver
+         5s fail 1 never-sent => expired expired; #1 ended neutral",
+    );
+    check(
+        "0s task
+         0s assign a write    => routed a#1 until 10s; deliver
+         1s fail 1 never-sent => again at once; #1 ended neutral
+         1s assign b write    => routed b#2 until 11s; deliver
+         2s fail 2 unknown code=timeout => dead outcome_unknown; stop b#2; #2 ended badly",
+    );
+}
+
+#[test]
 fn an_idempotent_write_may_be_sent_again() {
     check(
         "0s task

@@ -93,6 +93,10 @@ pub(super) fn silent(silence: Silence, place: &str) -> Delivered {
             let message = format!("{place} cannot be reached: {why}; see that the agent runs and its address is right");
             not_started(Failure::new(ErrorCode::Unreachable, message))
         }
+        Silence::NeverConnected => {
+            let message = format!("{place} let nobody connect within the time of the attempt: nothing was sent");
+            not_started(Failure::new(ErrorCode::Timeout, message))
+        }
         Silence::Lost(why) => lost(&why),
         Silence::Late => {
             let message = format!("{place} did not answer within the time of the attempt");
@@ -120,6 +124,7 @@ pub(super) fn health(answered: Answered) -> Result<HealthReport, String> {
 pub(super) fn no_health(silence: Silence) -> String {
     match silence {
         Silence::NeverSent(why) | Silence::Lost(why) => why,
+        Silence::NeverConnected => "no connection within the time of the probe".to_owned(),
         Silence::Late => "no answer within the time of the probe".to_owned(),
     }
 }

@@ -9,6 +9,8 @@ use crate::exit::Stop;
 
 /// The largest text that is read; the gateway takes less.
 const INPUT_MAX: u64 = 64 * 1024 * 1024;
+/// How long a text may be that is shown as it should have been written.
+const SHOWN_MAX: usize = 60;
 
 /// Reads `JSON`, `@FILE`, or `-` for standard input.
 pub(crate) fn json_argument(what: &str, given: &str) -> Result<RawJson, Stop> {
@@ -26,9 +28,24 @@ pub(crate) fn json_file(what: &str, path: &str) -> Result<RawJson, Stop> {
 
 fn parse(what: &str, place: &str, text: &str) -> Result<RawJson, Stop> {
     RawJson::parse(text).map_err(|error| {
-        let meant = if place == "the command line" { "; write @FILE to read a file, - for standard input" } else { "" };
+        let meant = if place == "the command line" { meant(what, text) } else { String::new() };
         Stop::Usage(format!("{what} from {place}: not JSON: {error}{meant}"))
     })
+}
+
+/// What was meant by a text that is no JSON, most likely: a shell has taken its quotes, or it never had any.
+fn meant(what: &str, text: &str) -> String {
+    let is_broken = text.trim_start().starts_with(['{', '[', '"']);
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let can_be_shown = !text.contains('\'') && text.len() <= SHOWN_MAX;
+    let hint = if is_broken || text.trim().is_empty() {
+        "names and texts stand in double quotes, and all of it in single ones: '{\"text\": \"one two\"}'".to_owned()
+    } else if can_be_shown {
+        format!("did you mean the text {what} '{quoted}'?")
+    } else {
+        "a text is JSON in double quotes".to_owned()
+    };
+    format!("; {hint}; or write @FILE to read a file, - for standard input")
 }
 
 fn file(what: &str, path: &str) -> Result<String, Stop> {
@@ -60,6 +77,9 @@ mod tests {
         assert_eq!(kept.get(), r#"{"n": 1.10, "a": 12345678901234567890}"#);
         let Err(Stop::Usage(message)) = json_argument("params", "{x}") else { panic!("it was taken") };
         assert!(message.contains("column 2") && message.contains("@FILE"), "{message}");
+        assert!(message.contains(r#"'{"text": "one two"}'"#), "{message}");
+        let Err(Stop::Usage(message)) = json_argument("--params", "one \"two\"") else { panic!("it was taken") };
+        assert!(message.contains(r#"did you mean the text --params '"one \"two\""'?"#), "{message}");
         let Err(Stop::Usage(message)) = json_argument("params", "@no/such/file") else { panic!("it was taken") };
         assert!(message.contains("no/such/file"), "{message}");
     }

@@ -19,6 +19,7 @@ mod commands;
 mod complaint;
 mod exit;
 mod input;
+mod near;
 mod output;
 mod render;
 mod session;
@@ -26,7 +27,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::args::Cli;
 use crate::complaint::Complaint;
@@ -34,7 +35,8 @@ use crate::exit::{Exit, Stop};
 use crate::output::Out;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let command = Cli::command();
+    let cli = Cli::try_parse().unwrap_or_else(|error| near::with_near(&command, error).exit());
     let out = Out::detect(cli.json);
     let exit = match run(cli, out) {
         Ok(exit) => exit,

@@ -30,6 +30,10 @@ impl Session {
     pub(crate) async fn open(url: &str, out: Out) -> Result<Self, Stop> {
         // An environment variable that is set to nothing is not set.
         let url = if url.trim().is_empty() { DEFAULT_URL } else { url.trim() };
+        if !url.contains("://") {
+            let hint = format!("`--url http://{url}`, or the same in AGENT_REACH_URL");
+            return Err(Stop::Usage(format!("the gateway's address {url:?} has no scheme; did you mean {hint}?")));
+        }
         let connected = Client::builder().url(url).retry(RETRY).connect().await;
         let client = connected.map_err(|error| Self::stop(url, error))?;
         Ok(Self { client, url: url.to_owned(), out })

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use reach_schemas::{Timestamp, WebhookId, WebhookState};
 
+use crate::store::outbox::shared_out;
 use crate::store::{OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending};
 
 /// Messages in the order in which they were made.
@@ -38,16 +39,14 @@ impl Outbox {
 
     pub(super) fn due(&self, ask: &OutboxAsk) -> OutboxDue {
         let mut due: Vec<(Timestamp, u64)> = Vec::new();
-        for (_, times) in self.due.iter().filter(|(host, _)| !ask.except.contains(host)) {
-            due.extend(times.iter().take_while(|(at, _)| *at <= ask.by).take(ask.per_host as usize));
+        for (_, times) in self.due.iter().filter(|(lane, _)| !ask.except.contains(*lane)) {
+            due.extend(times.iter().take_while(|(at, _)| *at <= ask.by).take(ask.per_lane as usize));
         }
         due.sort_unstable();
-        let named = due.iter().take(ask.limit as usize).map(|(_, number)| &self.rows[number].message);
+        let named = due.iter().map(|(_, number)| &self.rows[number].message);
+        let named = named.map(|message| (message.id, message.lane())).collect();
         let later = |times: &BTreeSet<(Timestamp, u64)>| times.iter().map(|(at, _)| *at).find(|at| *at > ask.by);
-        OutboxDue {
-            due: named.map(|message| (message.id, message.host.clone())).collect(),
-            next_at: self.due.values().filter_map(later).min(),
-        }
+        OutboxDue { due: shared_out(named, ask.limit), next_at: self.due.values().filter_map(later).min() }
     }
 
     pub(super) fn row(&self, id: WebhookId) -> Option<OutboxRow> {
@@ -93,7 +92,7 @@ impl Outbox {
     fn index(&mut self, number: u64, row: &OutboxRow) {
         let stage = row.sending.stage;
         if let Some(at) = stage.due_at() {
-            self.due.entry(row.message.host.clone()).or_default().insert((at, number));
+            self.due.entry(row.message.lane()).or_default().insert((at, number));
         }
         self.ended.extend(stage.ended_at().map(|at| (at, number)));
     }
@@ -101,10 +100,11 @@ impl Outbox {
     fn take(&mut self, id: WebhookId) -> Option<(u64, OutboxRow)> {
         let number = self.number.remove(&id)?;
         let row = self.rows.remove(&number)?;
-        if let (Some(at), Some(times)) = (row.sending.stage.due_at(), self.due.get_mut(&row.message.host)) {
+        let lane = row.message.lane();
+        if let (Some(at), Some(times)) = (row.sending.stage.due_at(), self.due.get_mut(&lane)) {
             times.remove(&(at, number));
             if times.is_empty() {
-                self.due.remove(&row.message.host);
+                self.due.remove(&lane);
             }
         }
         if let Some(at) = row.sending.stage.ended_at() {

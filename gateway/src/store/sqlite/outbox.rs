@@ -1,5 +1,5 @@
-//! The outbox, as statements. What is due is found host by host, so that a host with much to be sent, or one that does
-//! not answer, costs the others nothing.
+//! The outbox, as statements. What is due is found lane by lane, so that one with much to be sent, or whose host does not
+//! answer, costs the others nothing. The column `host` holds the lane, which is the host alone where nobody owns it.
 
 use reach_schemas::{Timestamp, WebhookId, WebhookState};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::failure::unreadable;
 use super::row::{count_of, time, time_of};
+use crate::store::outbox::shared_out;
 use crate::store::{OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending};
 
 /// Greater than every id: one byte longer.
@@ -65,7 +66,7 @@ pub(super) fn put(file: &Connection, rows: &[Written]) -> rusqlite::Result<()> {
         file.prepare_cached(sql)?.execute(params![
             row.message.id.as_bytes(),
             row.message.task_id.as_bytes(),
-            row.message.host,
+            row.message.lane(),
             message,
             state_number(stage.state()),
             stage.due_at().map(time),
@@ -94,27 +95,27 @@ pub(super) fn purge(file: &Connection, before: Timestamp, limit: u32) -> rusqlit
 
 pub(super) fn due(file: &Connection, ask: &OutboxAsk) -> rusqlite::Result<OutboxDue> {
     let mut due: Vec<(i64, i64, WebhookId, String)> = Vec::new();
-    let mut host = next_host(file, "")?;
-    while let Some(name) = host {
+    let mut lane = next_lane(file, "")?;
+    while let Some(name) = lane {
         if !ask.except.contains(&name) {
             let sql = "SELECT due_at, no, id FROM outbox WHERE host = ?1 AND due_at <= ?2 ORDER BY due_at, no LIMIT ?3";
             let mut statement = file.prepare_cached(sql)?;
-            let mut rows = statement.query(params![name, time(ask.by), ask.per_host])?;
+            let mut rows = statement.query(params![name, time(ask.by), ask.per_lane])?;
             while let Some(row) = rows.next()? {
                 due.push((row.get(0)?, row.get(1)?, WebhookId::from_bytes(row.get(2)?), name.clone()));
             }
         }
-        host = next_host(file, &name)?;
+        lane = next_lane(file, &name)?;
     }
     due.sort_unstable();
-    due.truncate(ask.limit as usize);
+    let due = due.into_iter().map(|(.., id, lane)| (id, lane)).collect();
     let sql = "SELECT min(due_at) FROM outbox WHERE due_at > ?1";
     let next: Option<i64> = file.prepare_cached(sql)?.query_row(params![time(ask.by)], |row| row.get(0))?;
-    Ok(OutboxDue { due: due.into_iter().map(|(.., id, host)| (id, host)).collect(), next_at: next.map(time_of) })
+    Ok(OutboxDue { due: shared_out(due, ask.limit), next_at: next.map(time_of) })
 }
 
-/// The first host after `after` that has something to be sent.
-fn next_host(file: &Connection, after: &str) -> rusqlite::Result<Option<String>> {
+/// The first lane after `after` that has something to be sent.
+fn next_lane(file: &Connection, after: &str) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT min(host) FROM outbox WHERE due_at IS NOT NULL AND host > ?1";
     file.prepare_cached(sql)?.query_row(params![after], |row| row.get(0))
 }

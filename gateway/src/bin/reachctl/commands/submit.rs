@@ -10,11 +10,14 @@ use super::note;
 use crate::args::{ReachArgs, SubmitArgs, TaskFlags, WaitArgs, new_key};
 use crate::complaint::Complaint;
 use crate::exit::{Exit, Stop};
-use crate::render::tasks;
+use crate::render::{people, tasks};
 use crate::session::{Session, read};
 
 /// How long after its own deadline a task's end is still waited for.
 const GRACE: Span = Span::from_secs(30);
+/// How soon, and how seldom at last, it is looked whether a task has come before people.
+const LOOK_FIRST: Duration = Duration::from_millis(500);
+const LOOK_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) async fn submit(args: SubmitArgs, session: &Session) -> Result<Exit, Stop> {
     let (answer, task) = send(args.task, session).await?;
@@ -26,6 +29,9 @@ pub(crate) async fn submit(args: SubmitArgs, session: &Session) -> Result<Exit, 
             } else {
                 session.out.line(&format!("{} {}", task.task_id, task.phase.as_str()))?;
                 note(session, &tasks::where_it_is(&task))?;
+                if task.human.is_some() && !task.phase.is_final() {
+                    note(session, &people::how_to_answer(&task))?;
+                }
             }
             Ok(Exit::Done)
         }
@@ -59,10 +65,37 @@ async fn follow(task: TaskView, timeout: Option<Span>, session: &Session) -> Res
         return finish(&task, session);
     }
     note(session, &format!("task {} {}", task.task_id, tasks::where_it_is(&task)))?;
+    if task.human.is_some() {
+        note(session, &people::how_to_answer(&task))?;
+    }
     let patience = timeout.unwrap_or_else(|| task.deadline_at.since(task.created_at) + GRACE);
-    let mut end = end_of(task.task_id, patience.into(), session).await?;
+    let told = told_of_people(&task, session);
+    let mut end = tokio::select! {
+        end = end_of(task.task_id, patience.into(), session) => end?,
+        Err(stop) = told => return Err(stop),
+    };
     end.replayed = task.replayed;
     finish(&end, session)
+}
+
+/// Says it once the task has come before people, which its end does not: nobody would know whom to wait for. Never done
+/// otherwise.
+async fn told_of_people(task: &TaskView, session: &Session) -> Result<(), Stop> {
+    let mut is_told = task.human.is_some() || session.out.is_json;
+    let mut pause = LOOK_FIRST;
+    while !is_told {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK_MAX);
+        // What is wrong with the gateway is for the wait itself to find out.
+        let Ok(answer) = session.ask(Method::TaskGet, &TaskRef { task_id: task.task_id }).await else { continue };
+        let now: TaskView = read(Method::TaskGet, &answer)?;
+        if now.human.is_some() && !now.phase.is_final() {
+            note(session, &format!("task {} {}", now.task_id, tasks::where_it_is(&now)))?;
+            note(session, &people::how_to_answer(&now))?;
+            is_told = true;
+        }
+    }
+    std::future::pending().await
 }
 
 async fn end_of(task: TaskId, patience: Duration, session: &Session) -> Result<TaskView, Stop> {

@@ -68,6 +68,14 @@ fn unsure(human: &HumanView) -> String {
     if writes.is_empty() { String::new() } else { format!("may have happened: {}", writes.join(", ")) }
 }
 
+/// What a person has to do about a task that waits for one.
+pub(crate) fn how_to_answer(task: &TaskView) -> String {
+    let id = task.task_id;
+    format!(
+        "no agent could do it; a person does: `reachctl human take {id}`, then `reachctl human answer {id} --result JSON`"
+    )
+}
+
 /// Where a task is, or was, among people. Nothing, if it was not put before them.
 pub(crate) fn place(task: &TaskView, look: &Look) -> String {
     let Some(human) = &task.human else { return String::new() };

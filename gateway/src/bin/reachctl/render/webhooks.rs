@@ -1,7 +1,7 @@
 //! Webhooks: the table, one of them whole, and what became of those that were to be sent again.
 
 use agent_reach_sdk::schemas::call::{Webhooks, WebhooksRetried};
-use agent_reach_sdk::schemas::{WebhookState, WebhookTry, WebhookView};
+use agent_reach_sdk::schemas::{WebhookHold, WebhookState, WebhookTry, WebhookView};
 
 use super::text::{clean, count, when};
 use super::{Grid, Look, Shape, Tone, sheet};
@@ -35,10 +35,17 @@ fn rows(webhooks: &[WebhookView], look: &Look) -> String {
         state.extend(webhook.due_at.filter(|_| webhook.tries > 0).map(|at| format!("next {}", when(at, look.now))));
         let mut whom = vec![webhook.url.as_str()];
         whom.extend(told(webhook.last_try.as_ref()));
+        let held = webhook.held.as_ref().map(|held| said(held, look));
+        whom.extend(held.as_deref());
         let row = [format!("{}\n{what}", webhook.webhook_id), state.join("\n"), whom.join("\n")];
         grid.row(tone(webhook.state), row);
     }
     grid.render(look)
+}
+
+/// A rest, as it is told.
+fn said(held: &WebhookHold, look: &Look) -> String {
+    format!("held, over {}: {}", when(held.until, look.now), held.reason)
 }
 
 fn told(last: Option<&WebhookTry>) -> Option<&str> {
@@ -75,6 +82,7 @@ pub(crate) fn whole(webhook: &WebhookView, look: &Look) -> String {
         ("made", Tone::Plain, when(webhook.created_at, look.now)),
         ("tries", Tone::Plain, webhook.tries.to_string()),
         ("next try", Tone::Plain, webhook.due_at.map(|at| when(at, look.now)).unwrap_or_default()),
+        ("held", Tone::Warn, webhook.held.as_ref().map(|held| said(held, look)).unwrap_or_default()),
         ("last try", bad, last.unwrap_or_default()),
     ];
     let mut text = sheet(rows, look);
