@@ -116,6 +116,8 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     let gateway = Gateway::new(ports, settings.clone());
     let export = config.telemetry.otlp.as_ref().map(|receiver| otlp::start(gateway.spans(), receiver)).transpose();
     let export = export.context("traces cannot be exported")?;
+    let policy = gateway.recover_policy().await;
+    policy.map_err(|failure| anyhow::anyhow!("{}", failure.message))?;
     let recovered = recovery::recover(&gateway).await?;
     let wanted = Wanted { settings, agents: config.agents.clone(), servers: config.servers.clone() };
     gateway.reconfigure(wanted, false).await.context("the configuration cannot be taken on")?;

@@ -130,6 +130,8 @@ codes! {
     WebhookNotFound = 1014, "webhook_not_found", "NOT_FOUND", 404, Caller, Never;
     /// The configuration file is wrong, or says what only a restart can change; nothing was changed.
     InvalidConfig = 1030, "invalid_config", "REJECT_MALFORMED", 422, Caller, Never;
+    /// Another change was first: what was to be replaced is not what stands.
+    VersionConflict = 1040, "version_conflict", "REJECT_VERSION", 409, Caller, Never;
 
     /// No agent fits; `data.suggestions` names what is near and what each lacks.
     NoCandidate = 2001, "no_candidate", "ROUTING_NO_CANDIDATE", 503, Agent, Later;

@@ -103,6 +103,9 @@ table! {
     ServerList = "server/list", Operate, call::Nothing => call::Servers, "Lists MCP servers and how they are.";
     ConfigShow = "config/show", Operate, call::Nothing => call::ConfigView, "Shows what configuration is in force, and where each value came from.";
     ConfigReload = "config/reload", Operate, call::ConfigReload => call::ConfigReloaded, "Reads the configuration file again, and goes by all of it or by nothing new.";
+    PolicyGet = "policy/get", Operate, call::Nothing => crate::Policy, "Shows the operator's policy over who may do what with whom.";
+    PolicyPut = "policy/put", Operate, call::PolicyPut => call::PolicyStands, "Puts a policy in the place of the one that stands; it holds from the next call on.";
+    PolicyTest = "policy/test", Operate, call::PolicyTest => call::PolicyTested, "Tells whether an agent may do something, and who says no.";
     WebhookRetry = "webhook/retry", Operate, call::WebhookRetry => call::WebhooksRetried, "Sends webhooks again now, under their own ids.";
 }
 

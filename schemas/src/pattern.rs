@@ -5,7 +5,39 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::AgentId;
+use crate::{AgentId, CapabilityName};
+
+/// A text that is not a pattern over names of capabilities.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{given:?} is not a pattern of capability names: write a name, where '*' stands for any text, for example \"pay_*\""
+)]
+pub struct CapabilityPatternError {
+    given: String,
+}
+
+/// A pattern over names of capabilities; `*` stands for any text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CapabilityPattern(Box<str>);
+
+impl CapabilityPattern {
+    /// Whether the name has the form of the pattern.
+    #[must_use]
+    pub fn matches(&self, name: &CapabilityName) -> bool {
+        glob(&self.0, name.as_str())
+    }
+}
+
+impl FromStr for CapabilityPattern {
+    type Err = CapabilityPatternError;
+    fn from_str(text: &str) -> Result<Self, CapabilityPatternError> {
+        // What a star may stand for is any text, so one stands in for it.
+        match text.replace('*', "a").parse::<CapabilityName>() {
+            Ok(_) => Ok(Self(text.into())),
+            Err(_) => Err(CapabilityPatternError { given: text.chars().take(80).collect() }),
+        }
+    }
+}
 
 /// A text that is not a pattern over agent ids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -110,5 +142,16 @@ mod tests {
         check("a*b*c@n", "a_c@n", false);
         check("*a@n", "aa@n", true);
         assert!("media".parse::<AgentPattern>().is_err());
+    }
+
+    #[test]
+    fn a_pattern_of_capabilities_is_a_name_with_stars() {
+        let fits =
+            |pattern: &str, name: &str| pattern.parse::<CapabilityPattern>().unwrap().matches(&name.parse().unwrap());
+        assert!(fits("pay_*", "pay_out") && fits("*", "pay_out") && fits("pay", "pay"));
+        assert!(!fits("pay_*", "repay_out") && !fits("pay", "pay_out"));
+        for wrong in ["", "pay out", "Pay*", "a@b"] {
+            assert!(wrong.parse::<CapabilityPattern>().is_err(), "{wrong}");
+        }
     }
 }

@@ -235,6 +235,7 @@ impl From<Refusal> for Error {
             | Code::InvalidConfig
             | Code::InvalidSchema
             | Code::ParamsMismatch
+            | Code::VersionConflict
             | Code::TooLarge => Self::Invalid(refusal),
             Code::AgentNotFound | Code::TaskNotFound | Code::WebhookNotFound => Self::NotFound(refusal),
             Code::Forbidden => Self::Forbidden(refusal),

@@ -1,10 +1,16 @@
 //! Who may do what: the role that a method needs, and the two gates that every reach passes, the caller's `may_call`
-//! and the target's `callable_by`. It never asks who the caller is; that is proven before, at the edge.
+//! and the target's `callable_by`, with the operator's policy on top. It never asks who the caller is; that is proven
+//! before, at the edge.
+
+pub mod policy;
 
 use std::fmt;
+use std::sync::Arc;
 
 use reach_schemas::pattern::AgentPattern;
-use reach_schemas::{Access, AgentId, Permission};
+use reach_schemas::{Access, Action, AgentId, CapabilityName, Permission};
+
+use self::policy::{No, Rulings};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +23,8 @@ pub enum Caller {
         id: AgentId,
         /// What its card says of access.
         access: Access,
+        /// What the operator's policy says of it.
+        rulings: Arc<Rulings>,
     },
 }
 
@@ -47,6 +55,8 @@ pub enum Gate {
     Caller,
     /// The target's `callable_by`.
     Target,
+    /// The operator's policy.
+    Policy,
     /// The caller's role: it is not the operator, or not the agent that the call names.
     Role,
 }
@@ -66,39 +76,71 @@ impl Denial {
     }
 }
 
-/// Whether the caller may reach the target. Both gates must let it pass. A gate that is not set lets pass the agent's
-/// own namespace, so that across namespaces both sides have to say yes by name; one that is set says all: a list that
-/// leaves the own namespace out closes it. The operator passes both.
+/// Whether the caller may do something with the target, or with one of its capabilities. Both gates must let it pass, and
+/// the policy too. A gate that is not set lets pass the agent's own namespace, so that across namespaces both sides have to
+/// say yes by name; one that is set says all: a list that leaves the own namespace out closes it. Who may not
+/// [list](Action::List) the target may do nothing with it. The operator passes.
 ///
 /// # Errors
-/// The first gate that says no, the caller's own before the target's.
-pub fn allows(caller: &Caller, target: &AgentId, target_access: &Access) -> Result<(), Denial> {
-    match closed(caller, target, target_access) {
-        None => Ok(()),
-        Some((gate, id, why)) => Err(Denial::new(gate, format!("{id} may not call {target}: {why}"))),
-    }
-}
-
-/// Whether [`allows`] lets the caller pass, for those who ask about many and tell nobody why.
-#[must_use]
-pub fn may_reach(caller: &Caller, target: &AgentId, target_access: &Access) -> bool {
-    closed(caller, target, target_access).is_none()
-}
-
-/// The first gate that says no, to which agent, and why.
-fn closed<'a>(
-    caller: &'a Caller,
+/// The first that says no: the caller's own gate, the target's, then the policy.
+pub fn allows(
+    caller: &Caller,
+    action: Action,
     target: &AgentId,
     target_access: &Access,
-) -> Option<(Gate, &'a AgentId, &'static str)> {
-    let Caller::Agent { id, access } = caller else { return None };
+    capability: Option<&CapabilityName>,
+) -> Result<(), Denial> {
+    match closed(caller, action, target, target_access, capability) {
+        None => Ok(()),
+        Some((gate, id, why)) => Err(Denial::new(gate, format!("{id} may not {} {target}: {why}", action.as_str()))),
+    }
+}
+
+/// Whether the caller may know of the target at all, for those who ask about many and tell nobody why. What it may not
+/// know of is never named to it.
+#[must_use]
+pub fn may_list(caller: &Caller, target: &AgentId, target_access: &Access) -> bool {
+    closed(caller, Action::List, target, target_access, None).is_none()
+}
+
+/// Whether the caller may have this done by the target, and hence see it offered.
+#[must_use]
+pub fn may_call(caller: &Caller, target: &AgentId, target_access: &Access, capability: &CapabilityName) -> bool {
+    closed(caller, Action::Call, target, target_access, Some(capability)).is_none()
+}
+
+/// The first that says no, of which agent, and why.
+fn closed<'a>(
+    caller: &'a Caller,
+    action: Action,
+    target: &AgentId,
+    target_access: &Access,
+    capability: Option<&CapabilityName>,
+) -> Option<(Gate, &'a AgentId, Why)> {
+    let Caller::Agent { id, access, rulings } = caller else { return None };
     if !lets_pass(access.may_call.as_deref(), target, id) {
-        return Some((Gate::Caller, id, "its own may_call does not name it"));
+        return Some((Gate::Caller, id, Why::Card("its own may_call does not name it")));
     }
     if !lets_pass(target_access.callable_by.as_deref(), id, target) {
-        return Some((Gate::Target, id, "the target's callable_by does not name the caller"));
+        return Some((Gate::Target, id, Why::Card("the target's callable_by does not name the caller")));
     }
-    None
+    let says_no = |action| rulings.refusal(action, id.namespace_str(), target, capability);
+    let no = says_no(Action::List).or_else(|| if action == Action::List { None } else { says_no(action) });
+    no.map(|no| (Gate::Policy, id, Why::Policy(no)))
+}
+
+enum Why {
+    Card(&'static str),
+    Policy(No),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Card(why) => f.write_str(why),
+            Self::Policy(no) => no.fmt(f),
+        }
+    }
 }
 
 fn lets_pass(gate: Option<&[AgentPattern]>, other: &AgentId, own: &AgentId) -> bool {
@@ -145,12 +187,18 @@ impl Grant {
         self.permission
     }
 
-    /// Whether the caller may reach the target: see [`allows`].
+    /// Whether the caller may do something with the target: see [`allows`].
     ///
     /// # Errors
     /// As [`allows`].
-    pub fn reaches(&self, target: &AgentId, target_access: &Access) -> Result<(), Denial> {
-        allows(&self.caller, target, target_access)
+    pub fn may(
+        &self,
+        action: Action,
+        target: &AgentId,
+        target_access: &Access,
+        capability: Option<&CapabilityName>,
+    ) -> Result<(), Denial> {
+        allows(&self.caller, action, target, target_access, capability)
     }
 
     /// Whether the caller is the agent that a call names. The operator may act for every agent.
@@ -178,6 +226,9 @@ impl Grant {
 
 #[cfg(test)]
 mod tests {
+    use reach_schemas::{Across, PolicyRule, Ruling};
+
+    use super::policy::Policy;
     use super::*;
 
     fn patterns(text: &str) -> Option<Vec<AgentPattern>> {
@@ -186,13 +237,14 @@ mod tests {
 
     fn agent(id: &str, may_call: &str) -> Caller {
         let access = Access { may_call: patterns(may_call), callable_by: None };
-        Caller::Agent { id: id.parse().unwrap(), access }
+        Caller::Agent { id: id.parse().unwrap(), access, rulings: Arc::default() }
     }
 
     #[track_caller]
     fn check(caller: (&str, &str), target: (&str, &str), expected: Option<Gate>) {
         let target_access = Access { callable_by: patterns(target.1), may_call: None };
-        let answer = allows(&agent(caller.0, caller.1), &target.0.parse().unwrap(), &target_access);
+        let (caller_, target_) = (agent(caller.0, caller.1), target.0.parse().unwrap());
+        let answer = allows(&caller_, Action::Call, &target_, &target_access, None);
         assert_eq!(answer.err().map(|denial| denial.by), expected, "{caller:?} to {target:?}");
     }
 
@@ -221,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_denial_says_who_which_gate_and_whom() {
-        let denial = allows(&agent("a@x", "unset"), &"b@y".parse().unwrap(), &Access::default()).unwrap_err();
+        let (caller, target) = (agent("a@x", "unset"), "b@y".parse().unwrap());
+        let denial = allows(&caller, Action::Call, &target, &Access::default(), None).unwrap_err();
         assert_eq!(denial.to_string(), "a@x may not call b@y: its own may_call does not name it");
     }
 
@@ -230,8 +283,36 @@ mod tests {
         assert_eq!(authorize(agent("a@x", "unset"), Permission::Operate).map_err(|denial| denial.by), Err(Gate::Role));
         let grant = authorize(Caller::Operator, Permission::Operate).unwrap();
         let closed = Access { callable_by: Some(Vec::new()), may_call: None };
-        assert_eq!(grant.reaches(&"b@y".parse().unwrap(), &closed), Ok(()));
+        assert_eq!(grant.may(Action::Call, &"b@y".parse().unwrap(), &closed, None), Ok(()));
         assert!(grant.owns(None) && grant.owns(Some(&"b@y".parse().unwrap())));
+    }
+
+    #[test]
+    fn the_policy_narrows_what_the_cards_let_pass_and_opens_nothing_that_they_close() {
+        let rule = |ruling, actions: &[&str], object: &str| PolicyRule {
+            ruling,
+            subject: "*@x".to_owned(),
+            actions: actions.iter().map(|action| (*action).to_owned()).collect(),
+            object: object.to_owned(),
+            capability: None,
+            note: None,
+        };
+        let rules = [rule(Ruling::Deny, &["list"], "hidden@x"), rule(Ruling::Allow, &["list", "call"], "*@y")];
+        let policy = Policy::check(1, Across::Rules, &rules).unwrap().0;
+        let caller = |may_call: &str| match agent("a@x", may_call) {
+            Caller::Agent { id, access, .. } => Caller::Agent { rulings: policy.of(&id), id, access },
+            Caller::Operator => Caller::Operator,
+        };
+        let ask = |may_call: &str, target: &str, callable_by: &str| {
+            let access = Access { callable_by: patterns(callable_by), may_call: None };
+            allows(&caller(may_call), Action::Call, &target.parse().unwrap(), &access, None).map_err(|denial| denial.by)
+        };
+        assert_eq!(ask("unset", "b@x", "unset"), Ok(()));
+        assert_eq!(ask("unset", "hidden@x", "unset"), Err(Gate::Policy), "who may not list may not call");
+        assert_eq!(ask("*@y", "b@y", "*@x"), Ok(()));
+        assert_eq!(ask("unset", "b@y", "*@x"), Err(Gate::Caller), "an allowance is no card's yes");
+        assert_eq!(ask("*@y", "b@y", "unset"), Err(Gate::Target));
+        assert_eq!(ask("*@*", "b@z", "*@x"), Err(Gate::Policy), "both cards say yes, and the policy does not");
     }
 
     #[test]

@@ -106,7 +106,18 @@ impl Gateway {
         if self.fleet().node(&card.agent_id).is_some_and(|node| server_name(&node.card).is_some()) {
             return Err(of_a_server(&card.agent_id));
         }
+        self.may_declare(&card)?;
         self.admit(card, connection, false).await
+    }
+
+    /// Whether the policy lets the agent declare what is on its card. The operator's own agents and servers are not asked.
+    fn may_declare(&self, card: &AgentCard) -> Result<(), Failure> {
+        let refused = self.fleet().policy().undeclarable(card);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let told: Vec<&str> = refused.iter().map(|mistake| mistake.says.as_str()).collect();
+        Err(Failure::new(ErrorCode::Forbidden, told.join("; ")))
     }
 
     /// Whether an agent is the gateway's own: of its configuration, or made of an MCP server. Not to be asked while the fleet
@@ -304,12 +315,9 @@ impl Gateway {
     /// # Errors
     /// It is not registered, or the caller may not know of it.
     pub fn agent(&self, grant: Grant, request: &AgentRef) -> Result<AgentView, Failure> {
-        let now = self.now();
-        let fleet = self.fleet();
         let agent = &request.agent_id;
-        let node = fleet.node(agent).filter(|node| sees(&grant, agent, &node.card));
-        let node = node.ok_or_else(|| agent_not_found(agent))?;
-        Ok(node.view(fleet.in_flight(agent), now))
+        let seen = self.fleet().seen_by(grant.caller(), agent, self.now());
+        seen.ok_or_else(|| agent_not_found(agent))
     }
 
     /// All agents that the caller may know of, in the order of their ids.
@@ -324,10 +332,9 @@ impl Gateway {
             request.after.as_ref().is_none_or(|after| agent > after)
                 && request.namespace.as_ref().is_none_or(|wanted| wanted.as_str() == agent.namespace_str())
         };
-        let nodes = fleet.nodes().filter(|node| is_wanted(&node.card.agent_id));
-        let nodes = nodes.filter(|node| sees(&grant, &node.card.agent_id, &node.card));
-        let views = nodes.take(limit).map(|node| node.view(fleet.in_flight(&node.card.agent_id), now));
-        Ok(Agents { agents: views.collect() })
+        let wanted = fleet.nodes().map(|node| &node.card.agent_id).filter(|agent| is_wanted(agent));
+        let seen = wanted.filter_map(|agent| fleet.seen_by(grant.caller(), agent, now));
+        Ok(Agents { agents: seen.take(limit).collect() })
     }
 
     /// A connection is gone, and with it the way to its agents.
@@ -337,8 +344,4 @@ impl Gateway {
             fleet.disconnected(agent);
         }
     }
-}
-
-fn sees(grant: &Grant, agent: &AgentId, card: &AgentCard) -> bool {
-    grant.acts_as(agent).is_ok() || grant.reaches(agent, &card.access).is_ok()
 }

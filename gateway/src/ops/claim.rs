@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reach_core::access::{Grant, allows};
+use reach_core::access::{Grant, may_call};
 use reach_core::bulkhead::Seat;
 use reach_core::task::{Event, Refusal, Task};
 use reach_schemas::call::{CLAIM_MAX, Claim, Claimed, LEASE_MAX, LEASE_MIN};
@@ -112,9 +112,9 @@ impl Gateway {
         let Some(capability) = offered else { return Ok(true) };
         let caller = self.caller_of(&task);
         let fleet = self.fleet();
-        Ok(fleet
-            .node(agent)
-            .is_some_and(|node| node.offer(capability).is_some() && allows(&caller, agent, &node.card.access).is_ok()))
+        Ok(fleet.node(agent).is_some_and(|node| {
+            node.offer(capability).is_some() && may_call(&caller, agent, &node.card.access, capability)
+        }))
     }
 
     async fn claim_one(&self, agent: &AgentId, task_id: TaskId, lease: Span) -> Result<Delivery, Failure> {

@@ -45,10 +45,12 @@ impl Gateway {
     /// Follows a task that there is.
     ///
     /// # Errors
-    /// There is none that the caller may see.
+    /// There is none that the caller may see, or the policy does not let it be told of its changes.
     pub async fn follow(self: &Arc<Self>, grant: Grant, request: TaskRef) -> Result<Following, Failure> {
         let waiter = self.waiters.register(request.task_id);
-        let view = self.visible(&grant, request.task_id).await?.view();
+        let task = self.visible(&grant, request.task_id).await?;
+        self.may_follow(grant.caller(), &task)?;
+        let view = self.seen_by(&grant, task.view());
         Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed: false, say: Say::None })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reach_core::access::{Caller, Grant, may_reach};
+use reach_core::access::{Caller, Grant, may_call};
 use reach_core::fleet::Fleet;
 use reach_core::task::event::Word;
 use reach_core::task::{Event, Refusal, Task};
@@ -40,7 +40,7 @@ fn first_asked<T>(
     let namespace = task.state.target.namespace.as_ref();
     let others = fleet.nodes().filter(|node| {
         let id = &node.card.agent_id;
-        namespace.is_none_or(|own| id.namespace() == *own) && may_reach(&caller, id, &node.card.access)
+        namespace.is_none_or(|own| id.namespace() == *own) && may_call(&caller, id, &node.card.access, capability)
     });
     tried.chain(others).find_map(|node| node.offer(capability).map(|offer| look(node, offer)))
 }

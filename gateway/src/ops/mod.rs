@@ -14,6 +14,7 @@ pub(crate) mod interest;
 pub mod leaving;
 pub mod offers;
 pub mod overview;
+pub mod policy;
 pub mod read;
 pub mod reconfigure;
 pub mod redrive;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use reach_core::access::{Caller, Grant};
+use reach_core::access::{Caller, Grant, allows};
 use reach_core::task::{Event, Refusal, Task};
 use reach_schemas::call::{TaskList, TaskRef, Tasks};
 use reach_schemas::method::push;
-use reach_schemas::{Explanation, Failure, TaskId, TaskView};
+use reach_schemas::{Action, AgentId, CapabilityName, ErrorCode, Explanation, Failure, TaskId, TaskView};
 
 use super::bounds;
 use super::submit::scope;
@@ -38,7 +38,13 @@ impl Gateway {
     /// # Errors
     /// There is none that the caller may see.
     pub async fn get(&self, grant: Grant, request: TaskRef) -> Result<TaskView, Failure> {
-        Ok(self.visible(&grant, request.task_id).await?.view())
+        let view = self.visible(&grant, request.task_id).await?.view();
+        Ok(self.seen_by(&grant, view))
+    }
+
+    /// A task as the caller may see it now.
+    pub(crate) fn seen_by(&self, grant: &Grant, view: TaskView) -> TaskView {
+        self.fleet().task_seen_by(grant.caller(), view)
     }
 
     /// Every decision that was taken for a task.
@@ -46,7 +52,8 @@ impl Gateway {
     /// # Errors
     /// There is none that the caller may see.
     pub async fn explain(&self, grant: Grant, request: TaskRef) -> Result<Explanation, Failure> {
-        Ok(self.visible(&grant, request.task_id).await?.explanation())
+        let explanation = self.visible(&grant, request.task_id).await?.explanation();
+        Ok(self.fleet().explanation_seen_by(grant.caller(), explanation))
     }
 
     /// Tasks, newest first.
@@ -69,7 +76,8 @@ impl Gateway {
         let (tasks, more) = self.list_within(query).await?;
         let promised = join_all(tasks.into_iter().map(|task| self.promised(Arc::new(task)))).await;
         // What cannot be made durable just now is not named.
-        Ok(Tasks { tasks: promised.into_iter().flatten().map(|task| task.view()).collect(), more })
+        let views = promised.into_iter().flatten().map(|task| self.seen_by(&grant, task.view()));
+        Ok(Tasks { tasks: views.collect(), more })
     }
 
     /// Tasks, newest first, until their results are more than one list holds; and whether there may be more of them. They
@@ -105,8 +113,8 @@ impl Gateway {
     pub async fn cancel(&self, grant: Grant, request: TaskRef) -> Result<TaskView, Failure> {
         let task = self.visible(&grant, request.task_id).await?;
         match self.apply(request.task_id, Event::Cancel).await {
-            Ok(task) => Ok(task.view()),
-            Err(NotApplied::Refused(Refusal::Already)) => Ok(task.view()),
+            Ok(task) => Ok(self.seen_by(&grant, task.view())),
+            Err(NotApplied::Refused(Refusal::Already)) => Ok(self.seen_by(&grant, task.view())),
             Err(error) => Err(error.into()),
         }
     }
@@ -114,19 +122,57 @@ impl Gateway {
     /// Sends `task/changed` over a connection whenever the task changes, until it ends or the connection does.
     ///
     /// # Errors
-    /// There is no such task that the caller may see.
+    /// There is no such task that the caller may see, or the policy does not let it be told of this one's changes.
     pub async fn subscribe(&self, grant: Grant, request: TaskRef, connection: Sender) -> Result<TaskView, Failure> {
         let mut waiter = self.waiters.register(request.task_id);
         let task = self.visible(&grant, request.task_id).await?;
+        self.may_follow(grant.caller(), &task)?;
         if !task.state.phase.name().is_final() {
+            let (gateway, agent) = (self.me.clone(), grant.caller().agent_id().cloned());
             tokio::spawn(async move {
                 while let Some(task) = waiter.changed().await {
-                    if !connection.notify(push::CHANGED, &task.view()) || task.state.phase.name().is_final() {
+                    let Some(gateway) = gateway.upgrade() else { return };
+                    // The policy may have changed since.
+                    let caller = agent.as_ref().map_or(Caller::Operator, |agent| gateway.caller_named(agent));
+                    let is_told = gateway.may_follow(&caller, &task).is_ok() && {
+                        let view = gateway.fleet().task_seen_by(&caller, task.view());
+                        connection.notify(push::CHANGED, &view)
+                    };
+                    if !is_told || task.state.phase.name().is_final() {
                         return;
                     }
                 }
             });
         }
-        Ok(task.view())
+        Ok(self.seen_by(&grant, task.view()))
+    }
+
+    /// Whether the caller may be told of the changes of a task: whoever has it, or is named by it, must be one that it may
+    /// subscribe to.
+    ///
+    /// # Errors
+    /// The policy says no.
+    pub(crate) fn may_follow(&self, caller: &Caller, task: &Task) -> Result<(), Failure> {
+        let (target, attempt) = (&task.state.target, task.state.attempts.last());
+        let agent = attempt.map(|attempt| &attempt.agent_id).or(target.to_agent.as_ref());
+        let capability = attempt.map(|attempt| &attempt.capability).or(target.capability.as_ref());
+        self.may_be_told(caller, agent, capability)
+    }
+
+    /// Whether the caller may be told of the changes of what an agent does. Nobody has it yet: it may.
+    ///
+    /// # Errors
+    /// The policy says no.
+    pub(crate) fn may_be_told(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        capability: Option<&CapabilityName>,
+    ) -> Result<(), Failure> {
+        let Some(agent) = agent else { return Ok(()) };
+        let fleet = self.fleet();
+        let access = fleet.node(agent).map(|node| node.card.access.clone()).unwrap_or_default();
+        let said = allows(caller, Action::Subscribe, agent, &access, capability);
+        said.map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
     }
 }

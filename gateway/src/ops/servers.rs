@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use reach_core::access::Grant;
+use reach_core::access::{Caller, Grant, may_call, may_list};
 use reach_schemas::call::{ProofWanted, ServerAdd, ServerRef, Servers};
 use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, Protocol, RawJson, SERVER_PREFIX, ServerSpec, ServerView};
 use tokio::time::Instant;
@@ -179,6 +179,26 @@ impl Gateway {
         let fleet = self.fleet();
         let nodes = fleet.nodes().filter(|node| server_name(&node.card) == Some(name));
         nodes.map(|node| node.card.agent_id.clone()).collect()
+    }
+
+    /// Whether a caller may use a server as it is, past the router: every capability of every agent that is made of it must
+    /// be one that it may call. Of a server without agents, the agent is asked about that would be made of it.
+    #[must_use]
+    pub fn may_use_server(&self, caller: &Caller, name: &str) -> bool {
+        let Some(server) = self.upstreams.get(name) else { return false };
+        let fleet = self.fleet();
+        let mut agents = fleet.nodes().filter(|node| server_name(&node.card) == Some(name)).peekable();
+        if agents.peek().is_none() {
+            let agent = AgentId::new(&server.spec().name, &server.spec().namespace);
+            return may_list(caller, &agent, &reach_schemas::Access::default());
+        }
+        agents.all(|node| {
+            let card = &node.card;
+            let may = |capability: &reach_schemas::Capability| {
+                may_call(caller, &card.agent_id, &card.access, &capability.name)
+            };
+            card.capabilities.iter().all(may)
+        })
     }
 
     async fn forget_server_agent(&self, agent: &AgentId) -> Result<(), Failure> {

@@ -21,7 +21,8 @@ impl Gateway {
     pub async fn wait(&self, grant: Grant, request: TaskWait) -> Result<TaskView, Failure> {
         let wait = bounds::wait(request.wait, WAIT)?;
         self.visible(&grant, request.task_id).await?;
-        self.wait_for(request.task_id, wait).await
+        let view = self.wait_for(request.task_id, wait).await?;
+        Ok(self.seen_by(&grant, view))
     }
 
     pub(crate) async fn wait_for(&self, id: TaskId, wait: Span) -> Result<TaskView, Failure> {

@@ -149,9 +149,10 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         }
         Method::ConfigShow => boxed(gateway.config_show(grant(None)?, decode_params(call.params)?)).await,
         Method::ConfigReload => boxed(gateway.config_reload(grant(None)?, decode_params(call.params)?)).await,
-        Method::WebhookRetry => {
-            answer(Box::pin(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?)).await)
-        }
+        Method::PolicyGet => boxed(gateway.policy(grant(None)?, decode_params(call.params)?)).await,
+        Method::PolicyPut => boxed(gateway.put_policy(grant(None)?, decode_params(call.params)?)).await,
+        Method::PolicyTest => boxed(gateway.test_policy(grant(None)?, decode_params(call.params)?)).await,
+        Method::WebhookRetry => boxed(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?)).await,
     }
 }
 

@@ -50,6 +50,9 @@ pub enum Command {
     PutAgent(AgentRow),
     /// Forgets an agent, if it is known. [`Outcome::Done`].
     RemoveAgent(AgentId),
+    /// Puts a document of the operator's in the place of the one of that name. [`Outcome::Committed`] if the version that
+    /// stands is one less than the document's, 0 if there is none; else [`Outcome::Conflict`].
+    PutDocument(Document),
     /// Forgets a task, and its key, if it is known. [`Outcome::Done`].
     Forget(TaskId),
     /// Forgets what is old: first keys, then finished tasks that no key names any more, oldest first, so that a key
@@ -62,6 +65,17 @@ pub enum Command {
         /// At most so many tasks, so many keys and so many messages. If as many were purged, there may be more.
         limit: u32,
     },
+}
+
+/// A document of the operator's that is kept whole, such as the policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Which.
+    pub name: String,
+    /// Grows by one with each change; the first one's is 1.
+    pub version: u64,
+    /// What it says.
+    pub content: String,
 }
 
 /// An idempotency key as it comes with a new task.

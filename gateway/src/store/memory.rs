@@ -13,8 +13,8 @@ use reach_core::task::Task;
 use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Key, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow,
-    Outcome, Query, Store, finished_at,
+    AgentRow, Answer, Command, Counts, Document, Key, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery,
+    OutboxRow, Outcome, Query, Store, finished_at,
 };
 
 /// A store that is gone when it is dropped.
@@ -34,6 +34,7 @@ struct Tables {
     keys: BTreeMap<KeyName, KeyRow>,
     key_of: BTreeMap<TaskId, KeyName>,
     agents: BTreeMap<AgentId, AgentRow>,
+    documents: BTreeMap<String, Document>,
     outbox: Outbox,
 }
 
@@ -89,6 +90,10 @@ impl Store for MemoryStore {
 
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.answer(|tables| tables.agents.values().cloned().collect())
+    }
+
+    fn document<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Document>> {
+        self.answer(|tables| tables.documents.get(name).cloned())
     }
 
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
@@ -147,6 +152,7 @@ impl Tables {
                 self.agents.remove(&id);
                 Outcome::Done
             }
+            Command::PutDocument(document) => self.put_document(document),
             Command::Forget(id) => {
                 self.take(id);
                 if let Some(name) = self.key_of.remove(&id) {
@@ -161,6 +167,15 @@ impl Tables {
                 Outcome::Purged { tasks, keys, messages }
             }
         }
+    }
+
+    fn put_document(&mut self, document: Document) -> Outcome {
+        let current = self.documents.get(&document.name).map(|stands| stands.version);
+        if current.unwrap_or(0) + 1 != document.version {
+            return Outcome::Conflict { current };
+        }
+        self.documents.insert(document.name.clone(), document);
+        Outcome::Committed
     }
 
     /// Takes in what is to be told of a change that was made.

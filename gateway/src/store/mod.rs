@@ -18,7 +18,7 @@ use reach_schemas::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use command::{Command, Key, Outcome};
+pub use command::{Command, Document, Key, Outcome};
 pub use committer::Committer;
 pub use error::Error;
 pub use outbox::{Message, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending, Stage};
@@ -59,6 +59,9 @@ pub trait Store: Send + Sync {
 
     /// Every agent, in the order of their ids.
     fn agents(&self) -> Answer<'_, Vec<AgentRow>>;
+
+    /// A document of the operator's.
+    fn document<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Document>>;
 
     /// Messages of the outbox that are to be sent, and when to ask again.
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue>;

@@ -298,3 +298,31 @@ fn a_task_that_waits_is_explained_with_whom_it_waits_for() {
         assert!(told.contains(whom), "{whom}: {told}");
     }
 }
+
+#[test]
+fn a_policy_is_read_changed_put_and_asked() {
+    let gateway = Gateway::start();
+    assert!(gateway.ok(&["policy", "get"]).starts_with("version 0, "));
+    let file = gateway.data.path().join("policy.json");
+    let mut policy = gateway.json(&["policy", "get"]);
+    policy["rules"] = json!([{
+        "ruling": "deny", "subject": "*@lab", "actions": ["call"], "object": "*@lab", "capability": "pay_*",
+        "note": "nothing from the lab moves money",
+    }]);
+    std::fs::write(&file, policy.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    assert!(gateway.ok(&["policy", "put", file]).contains("version 1 of the policy stands, with 1 rule"));
+    let shown = gateway.ok(&["policy", "get"]);
+    for part in ["version 1", "deny", "*@lab", "call", "pay_*", "moves money"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let again = gateway.run(&["policy", "put", file]);
+    assert!(again.exit == Some(4) && again.stderr.contains("not the one that stands"), "{}", again.stderr);
+    let test = |capability| gateway.run(&["policy", "test", "a@lab", "call", "b@lab", "--capability", capability]);
+    let no = test("pay_out");
+    assert!(no.exit == Some(4) && no.stdout.contains("no: a@lab may not call b@lab: rules[0]"), "{}", no.stdout);
+    assert!(test("read_out").exit == Some(0));
+    assert_eq!(gateway.run(&["policy", "test", "a@lab", "steal", "b@lab"]).exit, Some(2));
+    std::fs::write(file, r#"{"version": 1, "across": "cards", "rules": [{"ruling": "maybe"}]}"#).unwrap();
+    assert_eq!(gateway.run(&["policy", "put", file]).exit, Some(2));
+}

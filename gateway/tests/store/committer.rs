@@ -8,8 +8,8 @@ use reach_core::task::Task;
 use reach_gateway::store::committer::WAITING_MAX;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::store::{
-    AgentRow, Answer, Command, Committer, Counts, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery,
-    OutboxRow, Outcome, Query, Store,
+    AgentRow, Answer, Command, Committer, Counts, Document, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue,
+    OutboxQuery, OutboxRow, Outcome, Query, Store,
 };
 use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 use tokio::sync::Semaphore;
@@ -63,6 +63,9 @@ impl Store for Slow {
     }
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.inner.agents()
+    }
+    fn document<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Document>> {
+        self.inner.document(name)
     }
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
         self.inner.outbox_due(ask)

@@ -1,6 +1,6 @@
 //! What every store promises, one claim a test.
 
-use reach_gateway::store::{Command, KeyRow, Outcome, Query, Store};
+use reach_gateway::store::{Command, Document, KeyRow, Outcome, Query, Store};
 use reach_schemas::PhaseName::{Accepted, Completed, DeadLettered, Failed, Submitted};
 use reach_schemas::{AgentId, ErrorCode, TaskId};
 
@@ -38,6 +38,7 @@ every_store! {
     a_list_holds_only_what_is_asked_for
     what_ended_is_found_by_its_end_and_by_who_asked
     agents_are_kept_replaced_and_forgotten
+    a_document_is_replaced_only_by_the_version_after_it
     what_is_old_is_purged_oldest_first
     a_key_that_stands_keeps_its_task
     a_forgotten_task_takes_its_key_along
@@ -305,6 +306,27 @@ async fn agents_are_kept_replaced_and_forgotten(store: &dyn Store) {
     let forget = Command::RemoveAgent("a@ns".parse().unwrap());
     assert_eq!(tell_all(store, vec![forget.clone(), forget]).await, [Outcome::Done, Outcome::Done]);
     assert_eq!(store.agents().await.unwrap(), [draining]);
+}
+
+async fn a_document_is_replaced_only_by_the_version_after_it(store: &dyn Store) {
+    let document = |name: &str, version, content: &str| {
+        let (name, content) = (name.to_owned(), content.to_owned());
+        Command::PutDocument(Document { name, version, content })
+    };
+    assert_eq!(store.document("policy").await.unwrap(), None);
+    let puts = vec![
+        document("policy", 2, "too early"),
+        document("policy", 1, "first"),
+        document("policy", 1, "again"),
+        document("other", 1, "another"),
+        document("policy", 2, "second"),
+    ];
+    let conflict = |current| Outcome::Conflict { current };
+    let outcomes = [conflict(None), Outcome::Committed, conflict(Some(1)), Outcome::Committed, Outcome::Committed];
+    assert_eq!(tell_all(store, puts).await, outcomes);
+    let stands = store.document("policy").await.unwrap().unwrap();
+    assert_eq!((stands.name.as_str(), stands.version, stands.content.as_str()), ("policy", 2, "second"));
+    assert_eq!(store.document("other").await.unwrap().unwrap().content, "another");
 }
 
 async fn what_is_old_is_purged_oldest_first(store: &dyn Store) {

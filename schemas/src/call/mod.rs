@@ -6,6 +6,7 @@ mod dead_letters;
 mod human;
 mod overview;
 mod params;
+mod policy;
 mod probe;
 mod server;
 
@@ -15,6 +16,7 @@ pub use dead_letters::*;
 pub use human::*;
 pub use overview::*;
 pub use params::*;
+pub use policy::*;
 pub use probe::*;
 pub use server::*;
 

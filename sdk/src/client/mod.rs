@@ -158,6 +158,7 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::DeadLetterRedrive
         | Method::ServerAdd
         | Method::ServerRemove
+        | Method::PolicyPut
         | Method::WebhookRetry => false,
         Method::AgentRegister
         | Method::AgentHeartbeat
@@ -186,6 +187,8 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::DeadLetterList
         | Method::DeadLetterGet
         | Method::MetricsOverview
+        | Method::PolicyGet
+        | Method::PolicyTest
         | Method::ServerList
         | Method::WebhookList
         | Method::WebhookGet => true,

@@ -68,9 +68,9 @@ pub(super) fn lack(reason: Reason, detail: impl Into<String>, until: Option<Time
 }
 
 impl Fleet {
-    /// Whether the asker may know of the agent at all, and wants it to be looked at.
-    pub(super) fn is_visible(&self, ask: &Ask<'_>, node: &Node) -> bool {
-        is_visible(ask.caller, ask.target.namespace.as_ref(), node)
+    /// Whether the asker may have this done by the agent, and wants it to be looked at.
+    pub(super) fn is_offered(&self, ask: &Ask<'_>, node: &Node, offer: &Offer) -> bool {
+        is_offered(ask.caller, ask.target.namespace.as_ref(), node, offer)
     }
 
     /// All that a candidate lacks; nothing if the work can go there now.
@@ -135,12 +135,12 @@ impl Fleet {
     }
 }
 
-/// Whether the caller may know of the agent at all, and the agent is in the namespace that is asked for, if one is.
-/// What a caller may not reach is never named to it.
-pub(super) fn is_visible(caller: &Caller, namespace: Option<&Namespace>, node: &Node) -> bool {
+/// Whether the caller may have this done by the agent, and the agent is in the namespace that is asked for, if one is.
+/// What a caller may not call is never named to it.
+pub(super) fn is_offered(caller: &Caller, namespace: Option<&Namespace>, node: &Node, offer: &Offer) -> bool {
     let id = &node.card.agent_id;
     namespace.is_none_or(|wanted| wanted.as_str() == id.namespace_str())
-        && access::may_reach(caller, id, &node.card.access)
+        && access::may_call(caller, id, &node.card.access, &offer.name)
 }
 
 /// Whether the agent is reached by leaving work for it to pull.

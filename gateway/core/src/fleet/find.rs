@@ -4,7 +4,7 @@ use reach_schemas::call::Found;
 use reach_schemas::{Namespace, Timestamp};
 
 use super::Fleet;
-use super::filter::is_visible;
+use super::filter::is_offered;
 use super::node::{Node, Offer};
 use crate::access::Caller;
 use crate::breaker::Admission;
@@ -24,13 +24,13 @@ impl Fleet {
         limit: usize,
         now: Timestamp,
     ) -> Vec<Found> {
-        let is_visible = |node: &Node| is_visible(caller, namespace, node);
+        let is_offered = |node: &Node, offer: &Offer| is_offered(caller, namespace, node, offer);
         let Some(words) = words else {
-            let nodes = self.nodes().filter(|node| is_visible(node));
-            let all = nodes.flat_map(|node| node.offers.iter().map(move |offer| found(caller, node, offer, None, now)));
-            return all.take(limit).collect();
+            let offers = self.nodes().flat_map(|node| node.offers.iter().map(move |offer| (node, offer)));
+            let all = offers.filter(|(node, offer)| is_offered(node, offer));
+            return all.take(limit).map(|(node, offer)| found(caller, node, offer, None, now)).collect();
         };
-        let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| is_visible(node));
+        let keep = |number: u32| self.offer(number).is_some_and(|(node, offer)| is_offered(node, offer));
         let matches = self.index.search(&Intent::from(words), keep, limit, &mut self.scratch.borrow_mut());
         let found = matches.into_iter().filter_map(|hit| {
             let (node, offer) = self.offer(hit.doc)?;

@@ -29,19 +29,21 @@ impl Fleet {
         only: Option<&AgentId>,
     ) -> Selection {
         let reading = self.index.read(&Intent { text: words, parameters: &params.names() });
-        let in_view = |node: &Node| only.is_none_or(|agent| agent == &node.card.agent_id) && self.is_visible(ask, node);
+        let in_view = |node: &Node, offer: &Offer| {
+            only.is_none_or(|agent| agent == &node.card.agent_id) && self.is_offered(ask, node, offer)
+        };
         let has_refused = Cell::new(false);
         let fits = |offer: &Offer| {
             let fits = ask.params.is_none() || params.fit(offer);
             has_refused.set(has_refused.get() || !fits);
             fits
         };
-        let selection = self.select_among(&reading, |node, offer| in_view(node) && fits(offer));
+        let selection = self.select_among(&reading, |node, offer| in_view(node, offer) && fits(offer));
         if selection.missing.is_none() || !has_refused.get() {
             return selection;
         }
         // Where the words alone are clear, it is the parameters that are wrong, and that is what must be told.
-        let by_words_alone = self.select_among(&reading, |node, _| in_view(node));
+        let by_words_alone = self.select_among(&reading, in_view);
         if by_words_alone.missing.is_none() { by_words_alone } else { selection }
     }
 
@@ -121,7 +123,7 @@ impl Fleet {
 
     /// What is near a text, for suggestions only.
     pub(super) fn near_by_words(&self, ask: &Ask<'_>, words: &str) -> Vec<(Fit, Reason)> {
-        let keep = |number: u32| self.offer(number).is_some_and(|(node, _)| self.is_visible(ask, node));
+        let keep = |number: u32| self.offer(number).is_some_and(|(node, offer)| self.is_offered(ask, node, offer));
         let found = self.index.search(&Intent::from(words), keep, NEAR_MAX, &mut self.scratch.borrow_mut());
         found
             .into_iter()

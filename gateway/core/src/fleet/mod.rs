@@ -15,14 +15,17 @@ mod register;
 mod retries;
 mod route;
 mod select;
+mod wall;
 mod weigh;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use reach_schemas::{AgentId, CapabilityName, RawJson, Span, Timestamp};
 
 use crate::access::Caller;
+use crate::access::policy::{Policy, Rulings};
 use crate::bulkhead::{Bulkhead, Place, Seat, TierLimits};
 use crate::health::HealthPolicy;
 use crate::lexical::{Index, Scratch, Thresholds};
@@ -83,7 +86,10 @@ pub struct Fleet {
     free_offers: Vec<u32>,
     by_capability: BTreeMap<CapabilityName, BTreeSet<u32>>,
     index: Index,
-    scratch: std::cell::RefCell<Scratch>,
+    scratch: RefCell<Scratch>,
+    policy: Policy,
+    /// What the policy says of those who asked of late.
+    rulings: RefCell<BTreeMap<AgentId, Arc<Rulings>>>,
     bulkhead: Bulkhead,
     /// How many retries each caller may still have.
     callers: BTreeMap<String, Budget>,
@@ -193,7 +199,7 @@ impl Fleet {
     #[must_use]
     pub fn caller(&self, agent: &AgentId) -> Caller {
         let access = self.node(agent).map(|node| node.card.access.clone()).unwrap_or_default();
-        Caller::Agent { id: agent.clone(), access }
+        Caller::Agent { id: agent.clone(), access, rulings: self.rulings_of(agent) }
     }
 
     /// When the presence of some agent changes next, if none is heard of until then.

@@ -3,6 +3,7 @@
 use reach_schemas::{IntentTrace, Reason, Stage};
 
 use super::filter::Params;
+use super::node::{Node, Offer};
 use super::{Ask, Fleet};
 
 /// How many candidates are looked at closely; of more, so many are drawn at random.
@@ -69,15 +70,17 @@ impl Fleet {
         capability: Option<&reach_schemas::CapabilityName>,
         words: Option<&str>,
     ) -> Selection {
-        let Some(node) = self.node(agent).filter(|node| self.is_visible(ask, node)) else {
+        // An agent of which the caller may call nothing is as good as none.
+        let offers: Vec<&Offer> = self.node(agent).map(|node| self.offered(ask, node)).unwrap_or_default();
+        if offers.is_empty() {
             return Selection { missing: Some(Missing::Agent), ..Selection::exact(Vec::new()) };
-        };
-        let all = || node.offers.iter().map(|offer| Fit { number: offer.number, similarity: 1.0 });
-        let named = |name| all().zip(&node.offers).filter(move |(_, offer)| &offer.name == name).map(|(fit, _)| fit);
+        }
+        let fit = |offer: &&Offer| Fit { number: offer.number, similarity: 1.0 };
+        let all = || offers.iter().map(fit);
         let fits: Vec<Fit> = match (capability, words) {
-            (Some(name), _) => named(name).collect(),
-            (None, None) if node.offers.len() == 1 => all().collect(),
-            (None, Some(words)) if node.offers.len() > 1 => {
+            (Some(name), _) => offers.iter().filter(|offer| &offer.name == name).map(fit).collect(),
+            (None, None) if offers.len() == 1 => all().collect(),
+            (None, Some(words)) if offers.len() > 1 => {
                 return self.select_by_words(ask, params, words, Some(agent));
             }
             (None, Some(_)) => all().collect(),
@@ -88,6 +91,11 @@ impl Fleet {
         Selection { near, missing, ..Selection::exact(fits) }
     }
 
+    /// What of an agent's offers the asker may call.
+    fn offered<'a>(&self, ask: &Ask<'_>, node: &'a Node) -> Vec<&'a Offer> {
+        node.offers.iter().filter(|offer| self.is_offered(ask, node, offer)).collect()
+    }
+
     fn select_capability(
         &self,
         ask: &Ask<'_>,
@@ -95,7 +103,7 @@ impl Fleet {
         rng: &mut fastrand::Rng,
     ) -> Selection {
         let numbers = self.by_capability.get(capability);
-        let visible = |number: &u32| self.offer(*number).is_some_and(|(node, _)| self.is_visible(ask, node));
+        let visible = |number: &u32| self.offer(*number).is_some_and(|(node, offer)| self.is_offered(ask, node, offer));
         let mut fits: Vec<Fit> = numbers
             .into_iter()
             .flatten()

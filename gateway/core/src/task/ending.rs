@@ -123,6 +123,14 @@ pub(super) fn poisoned(next: &mut Next<'_>, failure: Failure) {
 
 /// Nobody will ever fit what is asked for now: down the chain, or refused.
 pub(super) fn nobody(next: &mut Next<'_>, failure: Failure) {
+    // Whom a fallback chain names, the caller may not know of.
+    let failure = match &next.state.fallback_from {
+        Some(asked) if failure.code == ErrorCode::AgentNotFound => {
+            let message = format!("nothing that stands in for {asked} is there for this caller");
+            Failure::new(ErrorCode::NoCandidate, message)
+        }
+        Some(_) | None => failure,
+    };
     if !fall_back(next) {
         next.finish(Phase::DeadLettered(failure));
     }

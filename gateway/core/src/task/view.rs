@@ -1,7 +1,7 @@
 //! A task as callers see it.
 
 use reach_schemas::error::{REACH_FALLBACK, REACH_OK};
-use reach_schemas::{AttemptView, ErrorCode, Explanation, Failure, Span, TaskRecord, TaskView};
+use reach_schemas::{AgentId, AttemptView, ErrorCode, Explanation, Failure, Span, TaskRecord, TaskView};
 
 use super::{Attempt, Phase, Task};
 
@@ -19,7 +19,7 @@ impl Task {
             result: state.phase.result().cloned(),
             failure: self.failure(),
             from_agent: submit.from_agent.clone(),
-            to_agent: last.map(|attempt| attempt.agent_id.clone()).or_else(|| state.target.to_agent.clone()),
+            to_agent: last.map(|attempt| attempt.agent_id.clone()).or_else(|| self.named_agent().cloned()),
             capability: last.map(|attempt| attempt.capability.clone()).or_else(|| state.target.capability.clone()),
             fallback_from: state.fallback_from.clone(),
             intent: submit.intent.clone(),
@@ -35,6 +35,14 @@ impl Task {
             finished_at: state.finished_at,
             latency_ms: self.took().map(Span::as_ms),
             token_count: state.token_count,
+        }
+    }
+
+    /// The agent that is named by who asks. What a fallback chain names is its owner's affair: the caller may not know of it.
+    fn named_agent(&self) -> Option<&AgentId> {
+        match self.state.fallback_from {
+            None => self.state.target.to_agent.as_ref(),
+            Some(_) => self.birth.submit.to_agent.as_ref(),
         }
     }
 

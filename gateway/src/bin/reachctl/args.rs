@@ -3,6 +3,7 @@
 mod config;
 mod dead_letters;
 mod human;
+mod policy;
 mod server;
 mod task;
 
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use config::Config;
 pub(crate) use dead_letters::DeadLetters;
 pub(crate) use human::{Held, Human};
+pub(crate) use policy::Policy;
 pub(crate) use server::{Add, AddMcp, Remove};
 pub(crate) use task::{TaskFlags, new_key};
 
@@ -63,6 +65,9 @@ pub(crate) enum Command {
     /// Look at webhooks and how their sending goes, and send them again
     #[command(subcommand)]
     Webhooks(Webhooks),
+    /// Look at the policy over who may do what with whom, change it, and ask it
+    #[command(subcommand)]
+    Policy(Policy),
     /// Send an agent no new work; what it has may finish
     Drain { agent: AgentId },
     /// Register an agent by its card

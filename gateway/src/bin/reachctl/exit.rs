@@ -85,6 +85,7 @@ impl Exit {
             | Code::IdempotencyInFlight
             | Code::StaleToken
             | Code::WrongPhase
+            | Code::VersionConflict
             | Code::ClaimLost
             | Code::TooLarge
             | Code::NoCandidate => Self::Refused,

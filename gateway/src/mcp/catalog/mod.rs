@@ -80,6 +80,9 @@ impl Catalog {
     /// What a caller sees now: what was registered before this call is in it.
     pub(crate) fn view(&self, caller: &Caller) -> Arc<View> {
         let snapshot = self.snapshot();
+        // Read after the snapshot: what is kept with it is never of an older policy.
+        let now_known = caller.agent_id().map(|agent| self.gateway.caller_named(agent));
+        let caller = now_known.as_ref().unwrap_or(caller);
         let key = caller.agent_id().cloned();
         if let Some(view) = snapshot.views().get(&key) {
             return Arc::clone(view);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reach_core::access::{Caller, may_reach};
+use reach_core::access::{Caller, may_call};
 use reach_schemas::{AgentCard, AgentId, Capability, CapabilityName, Effect, RawJson, Tier};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -64,8 +64,9 @@ impl View {
     pub(super) fn of(offerings: &[Offering], caller: &Caller, reserved: &[&str]) -> Self {
         let mut by_capability: BTreeMap<&CapabilityName, Vec<&Offering>> = BTreeMap::new();
         for offering in offerings {
-            if may_reach(caller, &offering.card.agent_id, &offering.card.access) {
-                by_capability.entry(&offering.capability().name).or_default().push(offering);
+            let capability = &offering.capability().name;
+            if may_call(caller, &offering.card.agent_id, &offering.card.access, capability) {
+                by_capability.entry(capability).or_default().push(offering);
             }
         }
         let groups: Vec<(Option<&AgentId>, Vec<&Offering>)> = by_capability.into_values().flat_map(split).collect();

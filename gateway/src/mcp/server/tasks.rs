@@ -118,9 +118,16 @@ impl Asking<'_> {
 
     async fn tell_task(&self, subscription: &str, task_id: TaskId) {
         let Ok(grant) = self.grant(Method::TaskSubscribe) else { return };
-        let Ok(mut following) = self.server.gateway.follow(grant, TaskRef { task_id }).await else { return };
+        let gateway = &self.server.gateway;
+        let Ok(mut following) = gateway.follow(grant, TaskRef { task_id }).await else { return };
         loop {
             let task = following.view();
+            // What it may be told can change while it listens.
+            let Ok(grant) = self.grant(Method::TaskSubscribe) else { return };
+            let (agent, capability) = (task.to_agent.as_ref(), task.capability.as_ref());
+            if gateway.may_be_told(grant.caller(), agent, capability).is_err() {
+                return;
+            }
             let meta = Object::default().raw(SUBSCRIPTION_ID, subscription);
             let params = self.detailed(&self.view(), &task).raw("_meta", &meta.into_text());
             self.line.say(super::notice::task(params)).await;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::outbox::{self, Noted, Written};
 use super::row::{count_of, id_of, number, phase_number, time, time_of};
-use crate::store::{AgentRow, Command, Fingerprint, Key, OutboxRow, Outcome, agent_of, finished_at};
+use crate::store::{AgentRow, Command, Document, Fingerprint, Key, OutboxRow, Outcome, agent_of, finished_at};
 
 /// A command with all that must be written as text.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) enum Change {
     NoteSending(Noted),
     PutAgent { id: AgentId, content: String },
     RemoveAgent(AgentId),
+    PutDocument(Document),
     Forget(TaskId),
     Purge { finished_before: Timestamp, keys_before: Timestamp, limit: u32 },
     Probe,
@@ -38,6 +39,7 @@ impl TryFrom<Command> for Change {
             Command::NoteSending { id, sending } => Self::NoteSending(Noted::new(id, sending)?),
             Command::PutAgent(row) => Self::put_agent(row)?,
             Command::RemoveAgent(id) => Self::RemoveAgent(id),
+            Command::PutDocument(document) => Self::PutDocument(document),
             Command::Forget(id) => Self::Forget(id),
             Command::Purge { finished_before, keys_before, limit } => {
                 Self::Purge { finished_before, keys_before, limit }
@@ -78,6 +80,7 @@ impl Change {
                 done(file, sql, params![id.as_str(), content])
             }
             Self::RemoveAgent(id) => done(file, "DELETE FROM agent WHERE id = ?1", params![id.as_str()]),
+            Self::PutDocument(document) => put_document(file, document),
             Self::Forget(id) => forget(file, *id),
             Self::Purge { finished_before, keys_before, limit } => purge(file, *finished_before, *keys_before, *limit),
             Self::Probe => done(file, "UPDATE probe SET times = times + 1", []),
@@ -201,6 +204,18 @@ fn put(file: &Connection, no: i64, task: &Task, state: &str) -> rusqlite::Result
     let agent = agent_of(task).map(AgentId::as_str);
     run(file, sql, params![no, task.id().as_bytes(), number(task.version), phase, time(at), agent, state])?;
     Ok(())
+}
+
+fn put_document(file: &Connection, document: &Document) -> rusqlite::Result<Outcome> {
+    let mut statement = file.prepare_cached("SELECT version FROM document WHERE name = ?1")?;
+    let current = statement.query_row(params![document.name], |row| row.get(0)).optional()?.map(count_of);
+    if current.unwrap_or(0) + 1 != document.version {
+        return Ok(Outcome::Conflict { current });
+    }
+    let sql = "INSERT INTO document (name, version, content) VALUES (?1, ?2, ?3)
+               ON CONFLICT (name) DO UPDATE SET version = excluded.version, content = excluded.content";
+    run(file, sql, params![document.name, number(document.version), document.content])?;
+    Ok(Outcome::Committed)
 }
 
 fn find(file: &Connection, id: TaskId) -> rusqlite::Result<Option<i64>> {

@@ -20,8 +20,8 @@ use reach_core::task::Task;
 use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow,
-    Outcome, Query, Store,
+    AgentRow, Answer, Command, Counts, Document, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery,
+    OutboxRow, Outcome, Query, Store,
 };
 use change::Change;
 use reader::Readers;
@@ -111,6 +111,11 @@ impl Store for SqliteStore {
 
     fn agents(&self) -> Answer<'_, Vec<AgentRow>> {
         self.readers.read(query::agents).boxed()
+    }
+
+    fn document<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Document>> {
+        let name = name.to_owned();
+        self.readers.read(move |file| query::document(file, &name)).boxed()
     }
 
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {

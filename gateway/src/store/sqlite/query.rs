@@ -7,7 +7,7 @@ use reach_schemas::{PhaseName, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::row::{agent_of, count_of, id_of, phase_of, task_of, time, time_of};
-use crate::store::{AgentRow, Counts, KeyRow};
+use crate::store::{AgentRow, Counts, Document, KeyRow};
 
 /// Runs several reads on one and the same state of the file.
 pub(super) fn snapshot<T>(
@@ -68,6 +68,14 @@ pub(super) fn open_after(file: &Connection, after: Option<TaskId>, limit: u32) -
 pub(super) fn agents(file: &Connection) -> rusqlite::Result<Vec<AgentRow>> {
     let mut statement = file.prepare_cached("SELECT content FROM agent ORDER BY id")?;
     statement.query_map([], agent_of)?.collect()
+}
+
+pub(super) fn document(file: &Connection, name: &str) -> rusqlite::Result<Option<Document>> {
+    let mut statement = file.prepare_cached("SELECT version, content FROM document WHERE name = ?1")?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Document { name: name.to_owned(), version: count_of(row.get(0)?), content: row.get(1)? })
+    };
+    statement.query_row(params![name], read).optional()
 }
 
 pub(super) fn counts(file: &Connection) -> rusqlite::Result<Counts> {

@@ -6,6 +6,7 @@ mod dead_letters;
 mod errors;
 mod get;
 mod human;
+mod policy;
 mod raw;
 mod servers;
 mod status;
@@ -50,6 +51,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
         Command::Human(command) => human::run(command, &open().await?).await,
         Command::DeadLetters(command) => dead_letters::run(command, &open().await?).await,
         Command::Webhooks(command) => webhooks::run(command, &open().await?).await,
+        Command::Policy(command) => policy::run(command, &open().await?).await,
         Command::Drain { agent } => agents::leave(Method::AgentDrain, agent, &open().await?).await,
         Command::Deregister { agent } => agents::leave(Method::AgentDeregister, agent, &open().await?).await,
         Command::Add(Add::Mcp(args)) => servers::add(*args, &open().await?).await,

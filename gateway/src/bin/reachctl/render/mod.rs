@@ -10,6 +10,7 @@ mod decision;
 pub(crate) mod explanation;
 mod grid;
 pub(crate) mod people;
+pub(crate) mod policy;
 pub(crate) mod servers;
 pub(crate) mod status;
 pub(crate) mod suggestions;
