@@ -15,7 +15,7 @@ use crate::boot::{self, Running};
 use crate::config::{Config, Flags, Mistakes};
 use crate::reload::{self, Source};
 use crate::telemetry::log;
-use crate::transport::{self, HttpSettings};
+use crate::transport;
 
 /// How long work that is under way may take to end once the gateway was told to stop.
 const GRACE: Duration = Duration::from_secs(10);
@@ -142,17 +142,21 @@ async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
     })?;
     let running = begin(&config).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
+    let shows_who = config.http.tls.as_ref().is_some_and(|tls| tls.knows_callers());
+    let trusted =
+        if shows_who { "whoever shows a certificate is trusted" } else { "callers on this machine are trusted" };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data.display(),
         agents = running.recovered.agents + config.agents.len(),
         open_tasks = running.recovered.tasks,
-        "listening on http://{address} (MCP at /mcp, JSON-RPC at /rpc and /rpc/ws, REST beside); callers on this machine are trusted"
+        "listening on {scheme}://{address} (MCP at /mcp, JSON-RPC at /rpc and /rpc/ws, REST beside); {trusted}"
     );
     stop_on_signal(running.stop.clone());
-    let settings = HttpSettings { mcp: config.mcp.clone(), ..HttpSettings::default() };
+    let http = config.http.clone();
     reload::start(&running, source, config, Some(hangups));
-    transport::serve(running.gateway.clone(), listener, settings, running.stop.clone()).await?;
+    transport::serve(running.gateway.clone(), listener, http, running.stop.clone()).await?;
     end(running).await;
     Ok(())
 }

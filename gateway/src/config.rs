@@ -4,11 +4,13 @@
 mod endpoints;
 pub mod in_force;
 pub mod keys;
+mod limits;
 mod mcp;
 mod policies;
 mod read;
 mod servers;
 mod telemetry;
+mod tls;
 mod webhooks;
 
 use std::collections::BTreeSet;
@@ -26,7 +28,9 @@ use reach_schemas::{AgentCard, AgentId, ServerSpec, Span};
 use serde::Deserialize;
 
 use crate::gateway::Settings;
+use crate::rates::RateLimits;
 use crate::telemetry::log::Format;
+use crate::transport::{HttpSettings, Tls};
 use crate::webhook::Secrets;
 
 pub use read::{Said, load, read};
@@ -69,6 +73,10 @@ pub struct File {
     pub webhooks: webhooks::Section,
     /// Where agents may be that are reached over HTTP.
     pub endpoints: endpoints::Section,
+    /// The port's certificate.
+    pub tls: tls::Section,
+    /// What the port takes, and how fast agents may ask.
+    pub limits: limits::Section,
     /// How the log looks, and where traces go.
     pub telemetry: telemetry::Section,
     /// How many tasks may wait for an agent at once.
@@ -100,6 +108,8 @@ pub struct Config {
     pub data: PathBuf,
     /// What the gateway goes by.
     pub settings: Settings,
+    /// What the port goes by.
+    pub http: HttpSettings,
     /// What its own MCP server goes by.
     pub mcp: crate::mcp::server::Settings,
     /// What signs webhooks, if the file says where it is. None: a file in the data folder, made if it is not there.
@@ -187,10 +197,13 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let (mut telemetry, trace_share) = telemetry::check(section, &mut mistakes);
     telemetry.log_format = flags.log_format.unwrap_or(telemetry.log_format);
     let mcp = mcp::check(file.mcp, flags.mcp_tools, &mut mistakes);
+    let (http, rates) = port(file.tls, file.limits, listen, &mut mistakes);
+    let http = HttpSettings { mcp: mcp.clone(), ..http };
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
         waiting: file.waiting.unwrap_or(usual.waiting),
+        rates,
         deadline,
         deadline_long,
         kept_for,
@@ -218,25 +231,43 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
         Some(listen) if mistakes.is_empty() => {
             let data = flags.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA));
             let said = Said::default();
-            Ok(Config { listen, data, settings, mcp, webhook_secrets, telemetry, agents, servers, said })
+            Ok(Config { listen, data, settings, http, mcp, webhook_secrets, telemetry, agents, servers, said })
         }
         Some(_) | None => Err(Mistakes(mistakes)),
     }
 }
 
-/// Where to listen: on this machine only, as long as nobody is asked who they are.
+/// Where to listen.
 fn listens_on(text: Option<String>, mistakes: &mut Vec<String>) -> Option<SocketAddr> {
     let text = text.unwrap_or_else(|| LISTEN.to_owned());
     let Ok(listen) = text.parse::<SocketAddr>() else {
         mistakes.push(format!("listen: {text:?} is not an address with a port, such as \"{LISTEN}\""));
         return None;
     };
-    if !listen.ip().is_loopback() {
+    Some(listen)
+}
+
+/// What the port goes by.
+fn port(
+    tls: tls::Section,
+    limits: limits::Section,
+    listen: Option<SocketAddr>,
+    mistakes: &mut Vec<String>,
+) -> (HttpSettings, RateLimits) {
+    let tls = tls::check(tls, listen, mistakes);
+    ask_who_they_are(listen, tls.as_deref(), mistakes);
+    let (http, rates) = limits::check(limits, mistakes);
+    (HttpSettings { tls, ..http }, rates)
+}
+
+/// Whoever comes from another machine must at least show a certificate.
+fn ask_who_they_are(listen: Option<SocketAddr>, tls: Option<&Tls>, mistakes: &mut Vec<String>) {
+    let knows_callers = tls.is_some_and(Tls::knows_callers);
+    if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback() && !knows_callers) {
         mistakes.push(format!(
-            "listen: {listen} can be reached from other machines, and callers are not asked who they are yet; use 127.0.0.1"
+            "listen: {listen} can be reached from other machines, and callers are not asked who they are: set              tls.client_ca, or use 127.0.0.1"
         ));
     }
-    Some(listen)
 }
 
 fn cards_of(agents: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Vec<AgentCard> {

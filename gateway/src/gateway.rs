@@ -26,6 +26,7 @@ use crate::ops::leaving::Leaving;
 use crate::ops::servers::Proof;
 use crate::outbound::Guard;
 use crate::outbox::Outbox;
+use crate::rates::{RateLimits, Rates};
 use crate::sessions::Sessions;
 use crate::spans::{Spans, Stepping};
 use crate::store::{self, Committer, Outcome, Store};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub cluster: String,
     /// How many tasks may be open at once; with more, new ones are refused as `overloaded`.
     pub open_max: usize,
+    /// How fast agents may ask.
+    pub rates: RateLimits,
     /// How many tasks may wait for an agent at once.
     pub waiting: WaitingLimits,
     /// How long a task may take if its caller does not say.
@@ -75,6 +78,7 @@ impl Default for Settings {
         Self {
             cluster: "local".to_owned(),
             open_max: 100_000,
+            rates: RateLimits::default(),
             waiting: WaitingLimits::default(),
             deadline: Span::from_mins(5),
             deadline_long: Span::from_hours(1),
@@ -132,6 +136,7 @@ pub struct Gateway {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) spans: Arc<Spans>,
     pub(crate) outbox: Outbox,
+    pub(crate) rates: Rates,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
     /// What was taken out of the configuration and still works.
@@ -221,6 +226,7 @@ impl Gateway {
             metrics: Arc::default(),
             spans: Arc::new(Spans::new(ports.clock)),
             outbox: Outbox::default(),
+            rates: Rates::default(),
             own: Mutex::default(),
             leaving: Mutex::default(),
             configuration: Configuration::default(),

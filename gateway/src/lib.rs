@@ -23,6 +23,7 @@ pub mod open_tasks;
 pub mod ops;
 pub mod outbound;
 pub mod outbox;
+pub mod rates;
 pub mod reload;
 pub mod rest;
 pub mod rpc;

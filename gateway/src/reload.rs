@@ -21,6 +21,7 @@ use crate::config::{self, Config, Flags, Mistakes, in_force};
 use crate::gateway::{Gateway, Settings};
 use crate::ops::configuration::Asked;
 use crate::ops::reconfigure::{NotChanged, Wanted};
+use crate::transport::HttpSettings;
 
 /// Where the configuration comes from.
 #[derive(Debug, Clone)]
@@ -145,7 +146,13 @@ impl Reader {
             NotChanged::Store(error) => error.into(),
         })?;
         if !dry_run {
-            (self.config, self.since) = (config, self.gateway.now());
+            // The port goes on with its own, which reads its files again: they were read just now, and were right.
+            let tls = self.config.http.tls.clone();
+            if let Some(Err(error)) = tls.as_ref().map(|tls| tls.reload()) {
+                tracing::error!(%error, "the port's certificate stays as it was");
+            }
+            let http = HttpSettings { tls, ..config.http };
+            (self.config, self.since) = (Config { http, ..config }, self.gateway.now());
         }
         Ok(ConfigReloaded { file, dry_run, changes, agents: moved.agents, mcp_servers: moved.servers })
     }

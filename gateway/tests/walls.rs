@@ -5,11 +5,15 @@
 
 mod common;
 
+#[path = "walls/bounds.rs"]
+mod bounds;
 #[path = "walls/hidden.rs"]
 mod hidden;
 #[path = "walls/lures.rs"]
 mod lures;
 #[path = "walls/policy.rs"]
 mod policy;
+#[path = "walls/tls.rs"]
+mod tls;
 #[path = "walls/world.rs"]
 mod world;

@@ -18,6 +18,7 @@ pub mod lease;
 pub mod lexical;
 pub mod octave;
 pub mod probe;
+pub mod rate;
 pub mod retry;
 pub mod schema;
 pub mod score;

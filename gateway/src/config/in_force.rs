@@ -11,13 +11,15 @@ use super::{Config, Said};
 use crate::gateway::Settings;
 use crate::mcp::server;
 use crate::outbound::Guard;
+use crate::rates::RateLimits;
 use crate::telemetry::log::Format;
+use crate::transport::HttpSettings;
 use crate::webhook;
 
 /// Every value by its key.
 #[must_use]
 pub fn of(config: &Config) -> BTreeMap<String, Value> {
-    let Config { listen, data, settings, mcp, webhook_secrets: _, telemetry, agents, servers, said } = config;
+    let Config { listen, data, settings, http, mcp, webhook_secrets: _, telemetry, agents, servers, said } = config;
     let mut tree = of_settings(settings);
     let agents: Vec<_> = agents.iter().map(|card| card.agent_id.as_str()).collect();
     let servers: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
@@ -30,7 +32,7 @@ pub fn of(config: &Config) -> BTreeMap<String, Value> {
             "service_name": telemetry.otlp.as_ref().and_then(|receiver| receiver.service_name.as_deref()),
             "share": settings.trace_share,
         },
-        "mcp": of_mcp(mcp),
+        "mcp": of_mcp(mcp), "tls": of_tls(http, said), "limits": of_limits(http, &settings.rates),
     });
     if let (Value::Object(tree), Value::Object(rest)) = (&mut tree, rest) {
         tree.extend(rest);
@@ -43,6 +45,7 @@ fn of_settings(settings: &Settings) -> Value {
         cluster,
         open_max,
         waiting,
+        rates: _,
         deadline,
         deadline_long,
         kept_for,
@@ -84,6 +87,26 @@ fn of_mcp(settings: &server::Settings) -> Value {
     let server::Settings { tools, sessions } = settings;
     json!({
         "tools": tools.as_str(), "sessions_max": sessions.sessions_max, "session_idle": Span::from(sessions.idle_max),
+    })
+}
+
+fn of_tls(http: &HttpSettings, said: &Said) -> Value {
+    let files = http.tls.as_ref().map(|tls| tls.files());
+    json!({
+        "cert": files.map(|files| &files.cert), "key": files.map(|files| &files.key),
+        "client_ca": files.and_then(|files| files.client_ca.as_ref()),
+        "plain_text_beyond_loopback": said.of("tls.plain_text_beyond_loopback").unwrap_or(&Value::Bool(false)),
+    })
+}
+
+fn of_limits(http: &HttpSettings, rates: &RateLimits) -> Value {
+    let RateLimits { caller, namespace } = rates;
+    json!({
+        "connections_max": http.connections_max, "connections_per_peer_max": http.per_peer_max(),
+        "body_max": http.body_max, "head_max": http.head_max, "headers_max": http.headers_max,
+        "first_request_timeout": Span::from(http.first_request_timeout),
+        "idle_timeout": Span::from(http.idle_timeout), "body_timeout": Span::from(http.body_timeout),
+        "caller_rate": caller, "namespace_rate": namespace,
     })
 }
 

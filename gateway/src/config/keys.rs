@@ -57,6 +57,20 @@ pub const KEYS: &[(&str, ConfigApplies)] = &[
     ("webhooks.at_once_per_host", Live),
     ("webhooks.people", Live),
     ("endpoints.allow", Live),
+    ("tls.cert", Restart),
+    ("tls.key", Restart),
+    ("tls.client_ca", Restart),
+    ("tls.plain_text_beyond_loopback", Restart),
+    ("limits.connections_max", Restart),
+    ("limits.connections_per_peer_max", Restart),
+    ("limits.body_max", Restart),
+    ("limits.head_max", Restart),
+    ("limits.headers_max", Restart),
+    ("limits.first_request_timeout", Restart),
+    ("limits.idle_timeout", Restart),
+    ("limits.body_timeout", Restart),
+    ("limits.caller_rate", Live),
+    ("limits.namespace_rate", Live),
     ("telemetry.log_format", Restart),
     ("telemetry.otlp", Restart),
     ("telemetry.service_name", Restart),
@@ -147,7 +161,18 @@ mod tests {
         assert_eq!(shown, rows);
         let unset: Vec<&str> =
             values.iter().filter(|(_, value)| value.is_null()).map(|(key, _)| key.as_str()).collect();
-        assert_eq!(unset, ["telemetry.otlp", "telemetry.service_name", "webhooks.secret_env", "webhooks.secret_file"]);
+        assert_eq!(
+            unset,
+            [
+                "telemetry.otlp",
+                "telemetry.service_name",
+                "tls.cert",
+                "tls.client_ca",
+                "tls.key",
+                "webhooks.secret_env",
+                "webhooks.secret_file"
+            ]
+        );
     }
 
     #[test]

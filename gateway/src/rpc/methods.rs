@@ -53,9 +53,10 @@ impl Context {
     /// that it says it is: an agent's namespace walls hold for it in either case.
     ///
     /// # Errors
-    /// The caller may not do what the method does.
+    /// The caller may not do what the method does, or asks too fast.
     pub fn grant(&self, method: Method, from_agent: Option<&AgentId>) -> Result<Grant, Failure> {
         let caller = from_agent.map_or(Caller::Operator, |agent| self.gateway.caller_named(agent));
+        self.gateway.rates.admit(&caller, &self.gateway.settings().rates, self.gateway.now())?;
         authorize(caller, method.permission()).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
     }
 }

@@ -12,7 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::HttpSettings;
 use super::connection::{self, Place};
+use super::peers::Peers;
 use super::port::Port;
+use super::tls::Tls;
 use crate::gateway::Gateway;
 use crate::rest::Problem;
 
@@ -34,6 +36,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(settings.connections_max));
+    let (peers, per_peer_max) = (Arc::new(Peers::default()), settings.per_peer_max());
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let port = Arc::new(Port::new(gateway, listener.local_addr()?, settings, stop.clone()));
     let app = Arc::clone(&port.app);
@@ -46,20 +49,24 @@ pub async fn serve(
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok((stream, from)) => (stream, from.ip()),
             Err(error) => {
                 after_failure(&error).await;
                 continue;
             }
         };
-        if let Ok(permit) = Arc::clone(&places).try_acquire_owned() {
-            let place = Arc::new(Place::new(permit, app.connections.token(), app.gateway.metrics().connected()));
+        let of_peer = peers.enter(peer, per_peer_max);
+        let most = if of_peer.is_some() { Most::Of(app.settings.connections_max) } else { Most::OfPeer(per_peer_max) };
+        let permit = of_peer.and_then(|of_peer| Some((Arc::clone(&places).try_acquire_owned().ok()?, of_peer)));
+        if let Some((permit, of_peer)) = permit {
+            let (token, counted) = (app.connections.token(), app.gateway.metrics().connected());
+            let place = Arc::new(Place::new(permit, of_peer, token, counted));
             tokio::spawn(connection::serve(stream, Arc::clone(&port), place));
         } else if let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() {
-            let connections_max = app.settings.connections_max;
+            let tls = app.settings.tls.clone();
             tokio::spawn(async move {
-                let told = turn_away(stream, connections_max);
+                let told = turn_away(stream, tls, most);
                 // A peer that does not listen is not told.
                 let _ = tokio::time::timeout(TURNED_AWAY_TIMEOUT, told).await;
                 drop(permit);
@@ -82,9 +89,22 @@ async fn after_failure(error: &io::Error) {
     }
 }
 
+/// Which limit a connection is beyond.
+#[derive(Debug, Clone, Copy)]
+enum Most {
+    Of(usize),
+    OfPeer(usize),
+}
+
 /// Answers whatever is asked first, and waits for the peer to have the answer.
-async fn turn_away(mut stream: TcpStream, connections_max: usize) -> io::Result<()> {
-    let message = format!("{connections_max} connections are open, as many as may be; nothing was taken on");
+async fn turn_away(stream: TcpStream, tls: Option<Arc<Tls>>, most: Most) -> io::Result<()> {
+    let mut stream = connection::open(stream, tls.as_deref()).await?;
+    let message = match most {
+        Most::Of(most) => format!("{most} connections are open, as many as may be; nothing was taken on"),
+        Most::OfPeer(most) => {
+            format!("{most} connections are open from your address, as many as one may have; nothing was taken on")
+        }
+    };
     let failure = Failure { retry_after: Some(Span::from_secs(1)), ..Failure::new(ErrorCode::Overloaded, message) };
     let body = Problem::from(failure).to_json();
     let head = format!(

@@ -12,17 +12,21 @@ mod http;
 mod linger;
 mod listen;
 mod mcp;
+mod peers;
 mod port;
 mod rest;
 mod servers;
 mod stdio;
+mod tls;
 mod ws;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use listen::serve;
 pub use mcp::{BridgeError, bridge, serve_mcp_stdio};
 pub use stdio::serve_stdio;
+pub use tls::{Tls, TlsError, TlsFiles};
 
 use crate::mcp::server as mcp_server;
 
@@ -36,7 +40,14 @@ pub struct HttpSettings {
     pub body_max: usize,
     /// How many connections may be open at once. One more is answered `overloaded` and closed.
     pub connections_max: usize,
-    /// How long a new connection may take until its first request is read up to its body.
+    /// How many of them one peer may have. None: half of all, so that nobody takes all places alone. In IPv6 a network of 64
+    /// bits is one peer.
+    pub connections_per_peer_max: Option<usize>,
+    /// How large the head of a request may be, in bytes.
+    pub head_max: u32,
+    /// How many headers it may have, over HTTP/1.1; over HTTP/2 `head_max` alone bounds them.
+    pub headers_max: usize,
+    /// How long a new connection may take, its TLS handshake included, until its first request is read up to its body.
     pub first_request_timeout: Duration,
     /// How long the head of any later request may take, counted from the end of the one before: an idle connection
     /// is closed after it.
@@ -53,6 +64,16 @@ pub struct HttpSettings {
     pub allowed_origins: Vec<String>,
     /// The gateway's own MCP server.
     pub mcp: mcp_server::Settings,
+    /// Speaks TLS, and nothing else. None: plain text.
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl HttpSettings {
+    /// How many connections one peer may have.
+    #[must_use]
+    pub fn per_peer_max(&self) -> usize {
+        self.connections_per_peer_max.unwrap_or_else(|| self.connections_max.div_ceil(2))
+    }
 }
 
 impl Default for HttpSettings {
@@ -60,6 +81,9 @@ impl Default for HttpSettings {
         Self {
             body_max: TEXT_MAX,
             connections_max: 4096,
+            connections_per_peer_max: None,
+            head_max: 32 * 1024,
+            headers_max: 100,
             first_request_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
@@ -67,6 +91,7 @@ impl Default for HttpSettings {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             mcp: mcp_server::Settings::default(),
+            tls: None,
         }
     }
 }

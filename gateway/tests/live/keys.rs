@@ -62,6 +62,20 @@ fn samples() -> Vec<(&'static str, &'static str, Value)> {
         ("webhooks.at_once_per_host", "17", json!(17)),
         ("webhooks.people", "{ desk = [\"https://a.example/b\"] }", json!({ "desk": ["https://a.example/"] })),
         ("endpoints.allow", "[\"10.0.0.0/8\"]", json!(["10.0.0.0/8"])),
+        ("tls.cert", "\"port.pem\"\ntls.key = \"port.key\"", json!("port.pem")),
+        ("tls.key", "\"port.key\"\ntls.cert = \"port.pem\"", json!("port.key")),
+        ("tls.client_ca", "\"port.pem\"\ntls.cert = \"port.pem\"\ntls.key = \"port.key\"", json!("port.pem")),
+        ("tls.plain_text_beyond_loopback", "true", json!(true)),
+        ("limits.connections_max", "17", json!(17)),
+        ("limits.connections_per_peer_max", "17", json!(17)),
+        ("limits.body_max", "17", json!(17)),
+        ("limits.head_max", "8193", json!(8193)),
+        ("limits.headers_max", "17", json!(17)),
+        ("limits.first_request_timeout", "\"17s\"", json!("17s")),
+        ("limits.idle_timeout", "\"17s\"", json!("17s")),
+        ("limits.body_timeout", "\"17s\"", json!("17s")),
+        ("limits.caller_rate", "{ per_second = 17, burst = 18 }", json!({ "per_second": 17, "burst": 18 })),
+        ("limits.namespace_rate", "{ per_second = 17, burst = 18 }", json!({ "per_second": 17, "burst": 18 })),
         ("telemetry.log_format", "\"json\"", json!("json")),
         ("telemetry.otlp", "\"http://127.0.0.1:9\"", json!("http://127.0.0.1:9/")),
         ("telemetry.service_name", "\"west\"\ntelemetry.otlp = \"http://127.0.0.1:8\"", json!("west")),
@@ -89,6 +103,10 @@ impl Bare {
         let usual = format!("listen = \"127.0.0.1:{port}\"\ndata = {:?}\n", folder.path().join("data"));
         std::fs::write(folder.path().join("gateway.toml"), &usual).unwrap();
         std::fs::write(folder.path().join("secret"), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
+        let port_key = rcgen::KeyPair::generate().unwrap();
+        let port_cert = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&port_key);
+        std::fs::write(folder.path().join("port.pem"), port_cert.unwrap().pem()).unwrap();
+        std::fs::write(folder.path().join("port.key"), port_key.serialize_pem()).unwrap();
         let log = std::fs::File::create(folder.path().join("gateway.log")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_reach-gateway"))
             .args(["serve", "--config", "gateway.toml"])

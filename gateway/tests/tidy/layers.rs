@@ -53,6 +53,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("gateway", Layer::UseCase),
     ("stores", Layer::UseCase),
     ("turns", Layer::UseCase),
+    ("rates", Layer::UseCase),
     ("open_tasks", Layer::UseCase),
     ("effects", Layer::UseCase),
     ("outbox", Layer::UseCase),

@@ -136,7 +136,7 @@ impl Asking<'_> {
     }
 
     pub(super) fn grant(&self, method: Method) -> Result<Grant, Failure> {
-        Server::grant(self.caller(), method)
+        self.server.grant(self.caller(), method)
     }
 
     pub(super) fn view(&self) -> Arc<View> {

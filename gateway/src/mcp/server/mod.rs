@@ -132,7 +132,8 @@ impl Server {
         agent.map_or(Caller::Operator, |agent| self.gateway.caller_named(agent))
     }
 
-    fn grant(caller: Caller, method: Method) -> Result<Grant, Failure> {
+    fn grant(&self, caller: Caller, method: Method) -> Result<Grant, Failure> {
+        self.gateway.rates.admit(&caller, &self.gateway.settings().rates, self.gateway.now())?;
         authorize(caller, method.permission()).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
     }
 

@@ -68,7 +68,7 @@ impl Server {
     /// # Errors
     /// There is none that the caller may see.
     pub fn agent_card(&self, base: &str, agent: Option<&AgentId>, asked: AgentId) -> Result<Value, Failure> {
-        let grant = Self::grant(self.caller(agent), Method::AgentGet)?;
+        let grant = self.grant(self.caller(agent), Method::AgentGet)?;
         let card = self.gateway.agent(grant, &AgentRef { agent_id: asked })?.card;
         Ok(a2a(&card, base))
     }
@@ -76,7 +76,7 @@ impl Server {
     fn cards(&self, agent: Option<&AgentId>) -> Result<Vec<AgentCard>, Failure> {
         let caller: Caller = self.caller(agent);
         let request = AgentList { namespace: None, limit: Some(LIST_MAX), after: None };
-        let agents = self.gateway.agents(Self::grant(caller, Method::AgentList)?, &request)?.agents;
+        let agents = self.gateway.agents(self.grant(caller, Method::AgentList)?, &request)?.agents;
         Ok(agents.into_iter().map(|agent| agent.card).collect())
     }
 }

@@ -1,0 +1,120 @@
+//! `[limits]` of the configuration: what the port takes from each connection, and how fast agents may ask.
+
+use reach_core::rate::Rate;
+use reach_schemas::Span;
+use serde::Deserialize;
+
+use crate::rates::RateLimits;
+use crate::transport::HttpSettings;
+
+/// The section as it is written. Every field may be left out.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Section {
+    /// How many connections may be open at once.
+    pub connections_max: Option<usize>,
+    /// How many of them one peer may have.
+    pub connections_per_peer_max: Option<usize>,
+    /// How large a body or a WebSocket message may be, in bytes.
+    pub body_max: Option<usize>,
+    /// How large the head of a request may be, in bytes.
+    pub head_max: Option<u32>,
+    /// How many headers it may have.
+    pub headers_max: Option<usize>,
+    /// How long a new connection may take until its first request is read up to its body.
+    pub first_request_timeout: Option<String>,
+    /// How long a connection may be idle.
+    pub idle_timeout: Option<String>,
+    /// How long a body may take.
+    pub body_timeout: Option<String>,
+    /// How fast one agent may ask.
+    pub caller_rate: Option<Rate>,
+    /// How fast all agents of one namespace may ask together.
+    pub namespace_rate: Option<Rate>,
+}
+
+/// The smallest head that may be set: what a usual client sends fits.
+const HEAD_MIN: u32 = 8192;
+
+/// What the section means.
+pub(super) fn check(section: Section, mistakes: &mut Vec<String>) -> (HttpSettings, RateLimits) {
+    let usual = HttpSettings::default();
+    let mut wrong = |name: &str, says: &str| mistakes.push(format!("limits.{name}: {says}"));
+    for (name, set) in [
+        ("connections_max", section.connections_max),
+        ("connections_per_peer_max", section.connections_per_peer_max),
+        ("body_max", section.body_max),
+        ("headers_max", section.headers_max),
+    ] {
+        if set == Some(0) {
+            wrong(name, "is 0: nothing could be asked");
+        }
+    }
+    if section.head_max.is_some_and(|head_max| head_max < HEAD_MIN) {
+        wrong("head_max", &format!("is less than {HEAD_MIN}: usual requests would not fit"));
+    }
+    for (name, rate) in [("caller_rate", section.caller_rate), ("namespace_rate", section.namespace_rate)] {
+        if rate.is_some_and(|rate| rate.per_second == 0 || rate.burst == 0 || rate.per_second > 1_000_000) {
+            wrong(name, "`per_second` is 1 to 1000000 and `burst` at least 1");
+        }
+    }
+    let mut time = |name: &str, text: Option<String>, usual: std::time::Duration| match text {
+        None => usual,
+        Some(text) => match text.parse::<Span>() {
+            Ok(span) if span > Span::ZERO => span.into(),
+            Ok(_) => {
+                wrong(name, "is zero");
+                usual
+            }
+            Err(error) => {
+                wrong(name, &error.to_string());
+                usual
+            }
+        },
+    };
+    let rates = RateLimits::default();
+    let rates = RateLimits {
+        caller: section.caller_rate.unwrap_or(rates.caller),
+        namespace: section.namespace_rate.unwrap_or(rates.namespace),
+    };
+    let http = HttpSettings {
+        first_request_timeout: time(
+            "first_request_timeout",
+            section.first_request_timeout,
+            usual.first_request_timeout,
+        ),
+        idle_timeout: time("idle_timeout", section.idle_timeout, usual.idle_timeout),
+        body_timeout: time("body_timeout", section.body_timeout, usual.body_timeout),
+        connections_max: section.connections_max.unwrap_or(usual.connections_max),
+        connections_per_peer_max: section.connections_per_peer_max,
+        body_max: section.body_max.unwrap_or(usual.body_max),
+        head_max: section.head_max.unwrap_or(usual.head_max),
+        headers_max: section.headers_max.unwrap_or(usual.headers_max),
+        ..usual
+    };
+    (http, rates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_has_a_name_and_every_mistake_is_told() {
+        let text = "connections_max = 10\nconnections_per_peer_max = 3\nbody_max = 1000\nhead_max = 9000\n\
+                    headers_max = 20\nfirst_request_timeout = \"1s\"\nidle_timeout = \"2s\"\nbody_timeout = \"3s\"\n\
+                    caller_rate = { per_second = 5, burst = 6 }\nnamespace_rate = { per_second = 7, burst = 8 }\n";
+        let mut mistakes = Vec::new();
+        let (http, rates) = check(toml::from_str(text).unwrap(), &mut mistakes);
+        assert_eq!(mistakes, [""; 0]);
+        assert_eq!((http.connections_max, http.connections_per_peer_max), (10, Some(3)));
+        assert_eq!((http.body_max, http.head_max, http.headers_max), (1000, 9000, 20));
+        let times = [http.first_request_timeout, http.idle_timeout, http.body_timeout];
+        assert_eq!(times.map(|time| time.as_secs()), [1, 2, 3]);
+        assert_eq!((rates.caller.per_second, rates.namespace.burst), (5, 8));
+        let text = "connections_max = 0\nhead_max = 10\nbody_timeout = \"soon\"\nidle_timeout = \"0s\"\n\
+                    caller_rate = { per_second = 0, burst = 1 }\n";
+        check(toml::from_str(text).unwrap(), &mut mistakes);
+        assert_eq!(mistakes.len(), 5, "{mistakes:?}");
+    }
+}
