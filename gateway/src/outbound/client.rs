@@ -81,14 +81,19 @@ pub(crate) struct Client {
     plain: legacy::Client<HttpConnector<Resolver>, Full<Bytes>>,
     /// Made when the first `https` address is met: loading certificates takes a while.
     secure: OnceLock<Result<reqwest::Client, String>>,
-    guard: Guard,
+    resolver: Resolver,
 }
 
 impl Client {
     /// A pool whose connections go where the guard lets them. A request's address is judged by whoever sends it; here,
     /// what a name in it means.
     pub(crate) fn new(guard: Guard) -> Self {
-        let mut connector = HttpConnector::new_with_resolver(Resolver(guard.clone()));
+        Self::over(Resolver::new(guard))
+    }
+
+    /// The same over a resolver.
+    pub(super) fn over(resolver: Resolver) -> Self {
+        let mut connector = HttpConnector::new_with_resolver(resolver.clone());
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let plain = legacy::Client::builder(TokioExecutor::new())
@@ -97,7 +102,7 @@ impl Client {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(IDLE_MAX)
             .build(connector);
-        Self { plain, secure: OnceLock::new(), guard }
+        Self { plain, secure: OnceLock::new(), resolver }
     }
 
     /// Sends a request whose address is absolute, and reads the answer.
@@ -126,7 +131,7 @@ impl Client {
     async fn begin_secure(&self, request: Request<Bytes>, until: Instant) -> Result<Response<Stream>, Silence> {
         let client = self
             .secure
-            .get_or_init(|| secure_client(self.guard.clone()))
+            .get_or_init(|| secure_client(self.resolver.clone()))
             .as_ref()
             .map_err(|why| Silence::NeverSent(why.clone()))?;
         let request = reqwest::Request::try_from(request).map_err(|error| Silence::NeverSent(told(&error)))?;
@@ -174,11 +179,11 @@ impl Silence {
     }
 }
 
-fn secure_client(guard: Guard) -> Result<reqwest::Client, String> {
+fn secure_client(resolver: Resolver) -> Result<reqwest::Client, String> {
     // Another part of the process may have chosen a provider before: then that one serves.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
-        .dns_resolver(Resolver(guard))
+        .dns_resolver(resolver)
         .http1_only()
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none())

@@ -96,7 +96,7 @@ fn client(guard: Guard) -> Result<reqwest::Client, String> {
     // Another part of the process may have chosen a provider before: then that one serves.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
-        .dns_resolver(Resolver(guard))
+        .dns_resolver(Resolver::new(guard))
         .http1_only()
         .retry(reqwest::retry::never())
         .redirect(Policy::none())
