@@ -93,6 +93,10 @@ async fn http_1_and_2_are_agreed_upon_within_tls_and_plain_text_is_not_spoken() 
     assert_eq!(ask(&newest, &running).await.unwrap(), (200, reqwest::Version::HTTP_2));
     let older = authority.client().http1_only().build().unwrap();
     assert_eq!(ask(&older, &running).await.unwrap(), (200, reqwest::Version::HTTP_11));
+    for client in [&newest, &older] {
+        let card = client.get(url(&running, "/mcp/server-card")).send().await.unwrap().json::<Value>().await.unwrap();
+        assert_eq!(card["remotes"][0]["url"], url(&running, "/mcp"), "it names itself as it was called");
+    }
     let stranger = Authority::new("theirs").client().build().unwrap();
     assert!(ask(&stranger, &running).await.unwrap_err().is_connect());
     let mut plain = TcpStream::connect(running.address).await.unwrap();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderValue, StatusCode, header};
 use reach_schemas::{AgentId, ErrorCode, Failure};
 use serde_json::Value;
 
@@ -23,7 +25,7 @@ pub(in crate::transport) enum Published {
 /// Answers with a document, whose addresses are those by which the gateway was called.
 pub(in crate::transport) async fn published(app: Arc<App>, what: Published, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    let base = base(&parts.headers);
+    let base = base(&app, &parts);
     let agent = match agent_of(&parts.headers) {
         Ok(agent) => agent,
         Err(error) => return problem(Failure::new(ErrorCode::InvalidRequest, error.message()).into()),
@@ -49,9 +51,12 @@ pub(in crate::transport) async fn published(app: Arc<App>, what: Published, requ
     }
 }
 
-fn base(headers: &HeaderMap) -> String {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:7340");
-    format!("http://{host}")
+/// How the gateway was called. HTTP/2 has the host in the address.
+fn base(app: &App, parts: &Parts) -> String {
+    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or(parts.uri.authority().map(Authority::as_str)).unwrap_or("127.0.0.1:7340");
+    let scheme = if app.settings.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{host}")
 }
 
 fn answer(kind: &'static str, document: &Value) -> Response {
