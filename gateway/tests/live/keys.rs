@@ -12,6 +12,10 @@ use crate::world::why;
 
 /// For each key a line of the file that says something else than usual, and what is shown of it.
 fn samples() -> Vec<(&'static str, &'static str, Value)> {
+    of_routing().into_iter().chain(of_the_edge()).collect()
+}
+
+fn of_routing() -> Vec<(&'static str, &'static str, Value)> {
     let policy = |rows: u32| {
         json!({ "failures_in_row": rows, "in_row_within": "30s", "window": 11, "window_min": 5, "open_above": 0.6,
             "close_below": 0.2, "open_for": "5s", "open_for_max": "5m" })
@@ -54,6 +58,11 @@ fn samples() -> Vec<(&'static str, &'static str, Value)> {
         ("defaults.breaker.read", "{ window = 11 }", policy(3)),
         ("defaults.breaker.idempotent_write", "{ window = 11 }", policy(3)),
         ("defaults.breaker.write", "{ window = 11 }", policy(2)),
+    ]
+}
+
+fn of_the_edge() -> Vec<(&'static str, &'static str, Value)> {
+    vec![
         ("webhooks.secret_env", "\"LIVE_SECRET\"", json!("LIVE_SECRET")),
         ("webhooks.secret_file", "\"secret\"", json!("secret")),
         ("webhooks.allow", "[\"10.0.0.0/8\"]", json!(["10.0.0.0/8"])),
