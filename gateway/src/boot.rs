@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use reach_schemas::Protocol;
+use reach_schemas::{Protocol, Secret};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,10 +14,12 @@ use crate::adapter::http::HttpAdapter;
 use crate::adapter::mcp::McpAdapter;
 use crate::adapter::process::ProcessAdapter;
 use crate::adapter::session::SessionAdapter;
+use crate::audit::Signer;
 use crate::bus::local::Local;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::{Gateway, Ports};
+use crate::identity::KeyHome;
 use crate::ops::reconfigure::Wanted;
 use crate::ops::servers::Proof;
 use crate::sessions::Sessions;
@@ -34,8 +36,14 @@ pub const DATABASE: &str = "reach.db";
 /// The file within the data folder with what signs webhooks, unless the configuration names another place.
 pub const WEBHOOK_SECRET: &str = "webhook-secret";
 
-/// The file within the data folder whose content proves that a caller may start commands.
+/// The file within the data folder with the keys that sign agents' tokens.
+pub const SIGNING_KEYS: &str = "signing-keys";
+
+/// The file within the data folder whose content proves that a caller may start commands, and that it may do everything else.
 pub const OPERATOR_KEY: &str = "operator-key";
+
+/// The file within the data folder with what signs checkpoints of the audit log.
+pub const AUDIT_KEY: &str = "audit-key";
 
 /// A gateway that runs.
 pub struct Running {
@@ -69,6 +77,13 @@ pub(crate) fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
     let path = config.data.join(WEBHOOK_SECRET);
     Secrets::of_file(&path)
         .with_context(|| format!("the file {} with what signs webhooks cannot be used", path.display()))
+}
+
+/// What signs checkpoints of the audit log.
+fn audit_signer(config: &Config) -> anyhow::Result<Signer> {
+    let path = config.data.join(AUDIT_KEY);
+    Signer::of_file(&path)
+        .with_context(|| format!("the file {} with what signs the audit log cannot be used", path.display()))
 }
 
 /// What proves that a caller may start commands: the content of a file in the data folder, made at each start for its
@@ -112,10 +127,16 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     };
     let mut settings = config.settings.clone();
     settings.webhooks.secrets = webhook_secrets(config)?;
-    settings.proof = Some(proof(config)?);
+    let proof = proof(config)?;
+    settings.identity.operator_key = Some(Secret::from(proof.key.clone()));
+    settings.identity.keys = KeyHome::File(config.data.join(SIGNING_KEYS));
+    settings.proof = Some(proof);
+    settings.audit.signer = Some(Arc::new(audit_signer(config)?));
     let gateway = Gateway::new(ports, settings.clone());
+    gateway.identity().open_keys(gateway.now()).context("the keys that sign agents' tokens cannot be used")?;
     let export = config.telemetry.otlp.as_ref().map(|receiver| otlp::start(gateway.spans(), receiver)).transpose();
     let export = export.context("traces cannot be exported")?;
+    gateway.open_audit().await?;
     let policy = gateway.recover_policy().await;
     policy.map_err(|failure| anyhow::anyhow!("{}", failure.message))?;
     let recovered = recovery::recover(&gateway).await?;

@@ -1,18 +1,19 @@
 //! The command line of `reach-gateway`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use reach_schemas::AgentId;
+use reach_schemas::{AgentId, Secret};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::boot::{self, Running};
 use crate::config::{Config, Flags, Mistakes};
+use crate::identity::Mode;
 use crate::reload::{self, Source};
 use crate::telemetry::log;
 use crate::transport;
@@ -54,6 +55,10 @@ struct Mcp {
     /// The address of a gateway that runs, such as http://127.0.0.1:7340/mcp, to bridge to.
     #[arg(long, value_name = "URL", conflicts_with_all = ["config", "listen", "data", "mcp_tools"])]
     connect: Option<String>,
+    /// A file with the token that shows who calls, read again for each connection [default: what the environment variable
+    /// `AGENT_REACH_TOKEN` holds].
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    token_file: Option<PathBuf>,
     /// The agent in whose name the client calls [default: the operator].
     #[arg(long, value_name = "NAME@NAMESPACE")]
     agent: Option<AgentId>,
@@ -144,14 +149,13 @@ async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
     let address = listener.local_addr().unwrap_or(config.listen);
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let shows_who = config.http.tls.as_ref().is_some_and(|tls| tls.knows_callers());
-    let trusted =
-        if shows_who { "whoever shows a certificate is trusted" } else { "callers on this machine are trusted" };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data.display(),
         agents = running.recovered.agents + config.agents.len(),
         open_tasks = running.recovered.tasks,
-        "listening on {scheme}://{address} (MCP at /mcp, JSON-RPC at /rpc and /rpc/ws, REST beside); {trusted}"
+        "listening on {scheme}://{address} (MCP at /mcp, JSON-RPC at /rpc and /rpc/ws, REST beside); {}",
+        who_calls(config.settings.identity.mode, shows_who)
     );
     stop_on_signal(running.stop.clone());
     let http = config.http.clone();
@@ -159,6 +163,17 @@ async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
     transport::serve(running.gateway.clone(), listener, http, running.stop.clone()).await?;
     end(running).await;
     Ok(())
+}
+
+/// What the start says of those who call.
+const fn who_calls(mode: Mode, shows_who: bool) -> &'static str {
+    match (mode, shows_who) {
+        (Mode::Open, false) => {
+            "callers are NOT asked who they are: whoever is on this machine may do everything (auth.mode = \"open\")"
+        }
+        (Mode::Open, true) => "whoever shows a certificate may do everything (auth.mode = \"open\")",
+        (Mode::Required, _) => "every call needs a token (auth.mode = \"required\")",
+    }
 }
 
 async fn stdio(config: Config, source: Source) -> anyhow::Result<()> {
@@ -172,11 +187,21 @@ async fn stdio(config: Config, source: Source) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The token that shows who calls, as it is now.
+fn token(file: Option<&Path>) -> std::io::Result<Option<Secret>> {
+    let text = match file {
+        Some(path) => Some(std::fs::read_to_string(path)?),
+        None => std::env::var("AGENT_REACH_TOKEN").ok(),
+    };
+    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).map(Secret::from))
+}
+
 async fn mcp(options: Mcp, log_format: Option<log::Format>) -> anyhow::Result<()> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     if let Some(address) = &options.connect {
         log::to_stderr(log_format.unwrap_or_default(), "warn");
-        return Ok(transport::bridge(address, options.agent.as_ref(), input, output).await?);
+        let token = || token(options.token_file.as_deref());
+        return Ok(transport::bridge(address, options.agent.as_ref(), &token, input, output).await?);
     }
     let (config, source) = options.place.load(log_format, "warn")?;
     let running = begin(&config).await?;
@@ -204,6 +229,11 @@ async fn end(running: Running) {
         Ok(Ok(())) => tracing::info!("stopped; every task is in the store"),
         Ok(Err(error)) => tracing::warn!(%error, "stopped; reads that were in memory only could not be written"),
         Err(_) => tracing::warn!("stopped; reads that were in memory only could not be written in time"),
+    }
+    match tokio::time::timeout(GRACE, running.gateway.close_audit()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the end of the audit log could not be written and signed"),
+        Err(_) => tracing::warn!("the end of the audit log could not be written and signed in time"),
     }
     if let Some(export) = running.export {
         export.finish(FLUSH).await;

@@ -18,7 +18,13 @@ impl Clock {
     #[must_use]
     pub fn start() -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { started_at: Timestamp::from_ms(Span::from(since).as_ms()), started: Instant::now() }
+        Self::starting_at(Timestamp::from_ms(Span::from(since).as_ms()))
+    }
+
+    /// A clock that begins at this time: for a gateway that goes on where another one ended, when time is not the wall's.
+    #[must_use]
+    pub fn starting_at(started_at: Timestamp) -> Self {
+        Self { started_at, started: Instant::now() }
     }
 
     /// Now.

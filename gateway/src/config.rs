@@ -1,6 +1,7 @@
 //! The configuration, typed twice: as the operator writes it (TOML), and as the gateway uses it. The passage between
 //! checks everything and tells every mistake at once.
 
+mod auth;
 mod endpoints;
 pub mod in_force;
 pub mod keys;
@@ -77,6 +78,8 @@ pub struct File {
     pub tls: tls::Section,
     /// What the port takes, and how fast agents may ask.
     pub limits: limits::Section,
+    /// Whether callers are asked who they are.
+    pub auth: auth::Section,
     /// How the log looks, and where traces go.
     pub telemetry: telemetry::Section,
     /// How many tasks may wait for an agent at once.
@@ -184,10 +187,8 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
             usual
         }
     };
-    let (deadline, deadline_long) = (
-        span("deadline", file.deadline, usual.deadline),
-        span("deadline_long", file.deadline_long, usual.deadline_long),
-    );
+    let deadline = span("deadline", file.deadline, usual.deadline);
+    let deadline_long = span("deadline_long", file.deadline_long, usual.deadline_long);
     let kept_for = span("keep_finished", file.keep_finished, usual.kept_for);
     let keys_kept_for = span("keep_keys", file.keep_keys, usual.keys_kept_for);
     let human_wait = span("human_wait", file.human_wait, usual.fleet.human_wait);
@@ -198,6 +199,8 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     telemetry.log_format = flags.log_format.unwrap_or(telemetry.log_format);
     let mcp = mcp::check(file.mcp, flags.mcp_tools, &mut mistakes);
     let (http, rates) = port(file.tls, file.limits, listen, &mut mistakes);
+    let shows_who = http.tls.as_deref().is_some_and(Tls::knows_callers);
+    let identity = auth::check(file.auth, listen, shows_who, &mut mistakes);
     let http = HttpSettings { mcp: mcp.clone(), ..http };
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
@@ -221,6 +224,8 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
         },
         webhooks,
         endpoints,
+        audit: usual.audit,
+        identity,
         trace_share,
     };
     policies::check(&settings, &mut mistakes);
@@ -237,7 +242,7 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     }
 }
 
-/// Where to listen.
+/// Where to listen. Whether it may be elsewhere than on this machine, `auth` and `tls` say.
 fn listens_on(text: Option<String>, mistakes: &mut Vec<String>) -> Option<SocketAddr> {
     let text = text.unwrap_or_else(|| LISTEN.to_owned());
     let Ok(listen) = text.parse::<SocketAddr>() else {
@@ -255,19 +260,8 @@ fn port(
     mistakes: &mut Vec<String>,
 ) -> (HttpSettings, RateLimits) {
     let tls = tls::check(tls, listen, mistakes);
-    ask_who_they_are(listen, tls.as_deref(), mistakes);
     let (http, rates) = limits::check(limits, mistakes);
     (HttpSettings { tls, ..http }, rates)
-}
-
-/// Whoever comes from another machine must at least show a certificate.
-fn ask_who_they_are(listen: Option<SocketAddr>, tls: Option<&Tls>, mistakes: &mut Vec<String>) {
-    let knows_callers = tls.is_some_and(Tls::knows_callers);
-    if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback() && !knows_callers) {
-        mistakes.push(format!(
-            "listen: {listen} can be reached from other machines, and callers are not asked who they are: set              tls.client_ca, or use 127.0.0.1"
-        ));
-    }
 }
 
 fn cards_of(agents: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Vec<AgentCard> {

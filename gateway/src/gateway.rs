@@ -1,5 +1,7 @@
 //! The gateway itself: what it holds, and the one door through which a task changes, [`Gateway::apply`].
 
+mod apply;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -8,16 +10,18 @@ use fastrand::Rng;
 use reach_core::admission::WaitingLimits;
 use reach_core::fleet::{self, Fleet};
 use reach_core::idempotency;
-use reach_core::task::{Event, Refusal, Task, step};
+use reach_core::task::{Refusal, Task};
 use reach_schemas::{AgentId, ErrorCode, Failure, Span, TaskId, Timestamp};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::adapter::Adapters;
+use crate::audit;
 use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::effects::Deliveries;
+use crate::identity::{self, Identity, KeyHome};
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
 use crate::ops::configuration::Configuration;
@@ -28,16 +32,12 @@ use crate::outbound::Guard;
 use crate::outbox::Outbox;
 use crate::rates::{RateLimits, Rates};
 use crate::sessions::Sessions;
-use crate::spans::{Spans, Stepping};
-use crate::store::{self, Committer, Outcome, Store};
+use crate::spans::Spans;
+use crate::store::{self, Committer, Store};
 use crate::stores::Stores;
-use crate::turns::Turn;
 use crate::upstream::Upstreams;
 use crate::waiters::Waiters;
 use crate::webhook;
-
-/// How often a step is tried again when another commit was first.
-const CONFLICTS_MAX: u32 = 8;
 
 /// What may be set.
 #[derive(Debug, Clone)]
@@ -68,6 +68,10 @@ pub struct Settings {
     pub webhooks: webhook::Settings,
     /// Where agents may be that are reached over HTTP.
     pub endpoints: Guard,
+    /// How the audit log is looked after.
+    pub audit: audit::Settings,
+    /// Who callers are.
+    pub identity: identity::Settings,
     /// The share of traces, from 0 to 1, that are recorded, of those that begin here: a caller's own is recorded if it says
     /// so.
     pub trace_share: f64,
@@ -89,6 +93,8 @@ impl Default for Settings {
             fleet: fleet::Settings::default(),
             webhooks: webhook::Settings::default(),
             endpoints: Guard::of_endpoints(Guard::loopback()),
+            audit: audit::Settings::default(),
+            identity: identity::Settings::default(),
             trace_share: 1.0,
         }
     }
@@ -128,6 +134,7 @@ pub struct Gateway {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) clock: Clock,
+    pub(crate) identity: Identity,
     rng: Mutex<Rng>,
     fleet: Mutex<Fleet>,
     pub(crate) open: Arc<OpenTasks>,
@@ -137,6 +144,7 @@ pub struct Gateway {
     pub(crate) spans: Arc<Spans>,
     pub(crate) outbox: Outbox,
     pub(crate) rates: Rates,
+    pub(crate) audit: audit::Recorder,
     /// Agents of the configuration: they are there because it says so, and probes alone judge them.
     pub(crate) own: Mutex<BTreeSet<AgentId>>,
     /// What was taken out of the configuration and still works.
@@ -205,6 +213,10 @@ impl Gateway {
             Note::Due { task_id, at } => heard.schedule(task_id, at),
             Note::Changed { .. } => {}
         }));
+        let identity = Identity::new(settings.identity.clone(), &settings.cluster);
+        if *identity.key_home() == KeyHome::Memory {
+            identity.open_keys(ports.clock.now()).expect("keys in memory are neither read nor written");
+        }
         let committer = Committer::new(Arc::clone(&ports.store));
         let stores = Arc::new(Stores::new(Arc::clone(&ports.store), committer.clone(), ports.memory));
         Arc::new_cyclic(|me| Self {
@@ -217,6 +229,7 @@ impl Gateway {
             sessions: ports.sessions,
             upstreams: ports.upstreams,
             clock: ports.clock,
+            identity,
             rng: Mutex::new(ports.rng),
             fleet: Mutex::new(Fleet::new(settings.fleet.clone())),
             settings: ArcSwap::from_pointee(settings),
@@ -227,6 +240,7 @@ impl Gateway {
             spans: Arc::new(Spans::new(ports.clock)),
             outbox: Outbox::default(),
             rates: Rates::default(),
+            audit: audit::Recorder::default(),
             own: Mutex::default(),
             leaving: Mutex::default(),
             configuration: Configuration::default(),
@@ -327,72 +341,5 @@ impl Gateway {
     /// It cannot be stored, and is lost with the process.
     pub async fn write_all(&self) -> Result<(), store::Error> {
         self.stores.write_all(self.now()).await
-    }
-
-    /// Has something happen to a task: load, step, commit, then effects. There is no other way for a task to change.
-    ///
-    /// # Errors
-    /// The task refuses, is not there, or cannot be stored.
-    pub async fn apply(&self, id: TaskId, event: Event) -> Result<Arc<Task>, NotApplied> {
-        let turn = self.stores.turn(id).await;
-        for _ in 0..CONFLICTS_MAX {
-            let copy = self.open.get(id);
-            let is_copy = copy.is_some();
-            let task = match copy {
-                Some(copy) => copy,
-                None => self.load(id).await.map_err(NotApplied::Store)?.ok_or(NotApplied::NotFound)?,
-            };
-            match self.take_step(&turn, &task, event.clone()).await {
-                Ok(Some(next)) => return Ok(next),
-                Ok(None) => self.open.forget(id),
-                Err(NotApplied::Refused(_)) if is_copy && !self.is_current(&task).await => self.open.forget(id),
-                Err(error) => return Err(error),
-            }
-        }
-        Err(NotApplied::Store(store::Error::Busy { waiting_max: CONFLICTS_MAX as usize }))
-    }
-
-    /// Whether a refusal was given by the task as it is, and not by an old copy: another gateway may have moved on.
-    async fn is_current(&self, task: &Task) -> bool {
-        match self.stores.load(task.id()).await {
-            Ok(Some(stored)) => stored.version == task.version,
-            Ok(None) | Err(_) => true,
-        }
-    }
-
-    /// One step from a task as it was read. None: another commit was first.
-    ///
-    /// # Errors
-    /// The task refuses, or cannot be stored.
-    pub(crate) async fn apply_to(&self, task: &Arc<Task>, event: Event) -> Result<Option<Arc<Task>>, NotApplied> {
-        let turn = self.stores.turn(task.id()).await;
-        self.take_step(&turn, task, event).await
-    }
-
-    /// Takes a step, and carries out what follows from it before the turn is over: effects come in the order of commits.
-    async fn take_step(&self, turn: &Turn, task: &Arc<Task>, event: Event) -> Result<Option<Arc<Task>>, NotApplied> {
-        let now = self.now();
-        let stepping = Stepping { event: event.name(), began: self.spans.begin(&task.span()) };
-        let step = step(task, event, now, &mut self.rng()).map_err(NotApplied::Refused)?;
-        let next = Arc::new(Task { birth: Arc::clone(&task.birth), version: task.version + 1, state: step.state });
-        let was_final = task.state.phase.name().is_final();
-        let key_expires_at = next.state.finished_at.map(|at| at + self.settings().keys_kept_for);
-        let outbox = self.announce(task, &next);
-        let is_told = !outbox.is_empty();
-        let committed = self.stores.commit(turn, &next, was_final, key_expires_at, now, outbox).await;
-        match committed.map_err(NotApplied::Store)? {
-            Outcome::Committed => {
-                if is_told {
-                    self.outbox.bell.notify_one();
-                }
-                self.carry_out(&next, step.effects, stepping);
-                Ok(Some(next))
-            }
-            Outcome::Conflict { .. }
-            | Outcome::Inserted
-            | Outcome::KeyTaken { .. }
-            | Outcome::Done
-            | Outcome::Purged { .. } => Ok(None),
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! The Agent-Reach gateway: finds the live agent that can do what is wanted, gets the request there once, proves that
 //! it arrived, and brings back a result or an explained failure.
 //!
-//! The layers, lowest first: ports (`store`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
+//! The layers, lowest first: ports (`store`, `audit`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
 //! `spans`, `webhook`, `mcp::wire`, `child`, `upstream`), edges (their implementations, `telemetry`), use cases (`gateway`,
-//! `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`), transports (`transport`),
-//! assembly (`boot`, `reload`, `cli`). A layer names only those below it, and use cases never name an edge.
+//! `identity`, `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`, `oauth`), transports
+//! (`transport`), assembly (`boot`, `reload`, `cli`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
+pub mod audit;
 pub mod boot;
 pub mod bus;
 mod child;
@@ -17,8 +18,10 @@ mod demo;
 pub mod effects;
 pub mod envelope;
 pub mod gateway;
+pub mod identity;
 pub mod mcp;
 pub mod metrics;
+pub mod oauth;
 pub mod open_tasks;
 pub mod ops;
 pub mod outbound;

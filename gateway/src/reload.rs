@@ -66,7 +66,11 @@ async fn run(mut reader: Reader, mut asked: mpsc::Receiver<Asked>, hangups: Opti
                 Asked::Show(answer) => drop(answer.send(reader.view())),
                 Asked::Reload { dry_run, answer } => drop(answer.send(reader.reload(dry_run).await)),
             },
-            Some(()) = hangup => drop(reader.reload(false).await),
+            Some(()) = hangup => {
+                if let Ok(done) = reader.reload(false).await {
+                    reader.gateway.note_reload("signal", &done);
+                }
+            }
         }
     }
 }
@@ -158,8 +162,12 @@ impl Reader {
     }
 
     fn wanted(&self, config: &Config) -> anyhow::Result<Wanted> {
-        let proof = self.gateway.settings().proof.clone();
-        let mut settings = Settings { proof, ..config.settings.clone() };
+        // What was made at the start, and stands in no file.
+        let (proof, audit) = {
+            let in_force = self.gateway.settings();
+            (in_force.proof.clone(), in_force.audit.clone())
+        };
+        let mut settings = Settings { proof, audit, ..config.settings.clone() };
         settings.webhooks.secrets = webhook_secrets(config)?;
         Ok(Wanted { settings, agents: config.agents.clone(), servers: config.servers.clone() })
     }

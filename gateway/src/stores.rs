@@ -6,6 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::try_join_all;
+use reach_core::audit;
 use reach_core::task::Task;
 use reach_schemas::{RawJson, TaskId, Timestamp};
 
@@ -37,6 +38,22 @@ struct Kept {
     /// Those that are completed, the oldest first, with what each is reckoned at.
     completed: VecDeque<(TaskId, usize)>,
     bytes: usize,
+}
+
+/// What is told of a step, in its commit: to the world, and to the audit log.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Messages that are to be sent.
+    pub outbox: Vec<OutboxRow>,
+    /// What is written down.
+    pub audit: Vec<audit::Event>,
+}
+
+impl Told {
+    /// Whether it is nothing.
+    fn is_nothing(&self) -> bool {
+        self.outbox.is_empty() && self.audit.is_empty()
+    }
 }
 
 fn bytes_of(task: &Task) -> usize {
@@ -142,13 +159,14 @@ impl Stores {
         was_final: bool,
         key_expires_at: Option<Timestamp>,
         now: Timestamp,
-        outbox: Vec<OutboxRow>,
+        told: Told,
     ) -> Result<Outcome, Error> {
         let is_in_memory = self.is_in_memory(next.id());
-        if is_in_memory && (was_final || !outbox.is_empty() || !next.may_stay_in_memory()) {
-            return self.move_on(turn, next, now, outbox).await;
+        if is_in_memory && (was_final || !told.is_nothing() || !next.may_stay_in_memory()) {
+            return self.move_on(turn, next, now, told).await;
         }
-        let command = Command::Commit { task: next.clone(), was_final, key_expires_at, outbox };
+        let Told { outbox, audit } = told;
+        let command = Command::Commit { task: next.clone(), was_final, key_expires_at, outbox }.audited(audit);
         if is_in_memory { self.commit_in_memory(next, command).await } else { self.committer.submit(command).await }
     }
 
@@ -170,18 +188,12 @@ impl Stores {
     }
 
     /// Takes a step and the task with it into the durable store.
-    async fn move_on(
-        self: &Arc<Self>,
-        turn: &Turn,
-        next: &Task,
-        now: Timestamp,
-        outbox: Vec<OutboxRow>,
-    ) -> Result<Outcome, Error> {
+    async fn move_on(self: &Arc<Self>, turn: &Turn, next: &Task, now: Timestamp, told: Told) -> Result<Outcome, Error> {
         let current = self.memory.load(next.id()).await?.map(|task| task.version);
         if current.is_none_or(|version| version + 1 != next.version) {
             return Ok(Outcome::Conflict { current });
         }
-        let outcome = self.write_and_forget(turn, next.clone(), now, outbox).await?;
+        let outcome = self.write_and_forget(turn, next.clone(), now, told).await?;
         Ok(if outcome == Outcome::Inserted { Outcome::Committed } else { outcome })
     }
 
@@ -192,12 +204,14 @@ impl Stores {
         turn: &Turn,
         task: Task,
         now: Timestamp,
-        outbox: Vec<OutboxRow>,
+        told: Told,
     ) -> Result<Outcome, Error> {
         let (stores, turn) = (Arc::clone(self), turn.clone());
         let moved = tokio::spawn(async move {
             let id = task.id();
-            let outcome = stores.committer.submit(Command::Insert { task, key: None, now, outbox }).await?;
+            let Told { outbox, audit } = told;
+            let command = Command::Insert { task, key: None, now, outbox }.audited(audit);
+            let outcome = stores.committer.submit(command).await?;
             stores.forget(&[id]).await?;
             stores.kept().ids.remove(&id);
             drop(turn);
@@ -217,7 +231,7 @@ impl Stores {
         let turn = self.turn(id).await;
         let task = self.memory.load(id).await?;
         if let Some(task) = task.as_ref().filter(|task| !task.state.phase.name().is_final()) {
-            self.write_and_forget(&turn, task.clone(), now, Vec::new()).await?;
+            self.write_and_forget(&turn, task.clone(), now, Told::default()).await?;
         }
         Ok(task)
     }

@@ -132,6 +132,14 @@ codes! {
     InvalidConfig = 1030, "invalid_config", "REJECT_MALFORMED", 422, Caller, Never;
     /// Another change was first: what was to be replaced is not what stands.
     VersionConflict = 1040, "version_conflict", "REJECT_VERSION", 409, Caller, Never;
+    /// The caller does not show who it is, or not in a way that can be believed.
+    Unauthenticated = 1020, "unauthenticated", "REJECT_AUTH", 401, Caller, Never;
+    /// The token was good once; its time is over.
+    TokenExpired = 1021, "token_expired", "REJECT_AUTH", 401, Caller, Never;
+    /// The token was revoked.
+    TokenRevoked = 1022, "token_revoked", "REJECT_AUTH", 401, Caller, Never;
+    /// Another copy of the agent has registered since, and this one is the agent no more.
+    Superseded = 1023, "superseded", "REJECT_AUTH", 401, Caller, Never;
 
     /// No agent fits; `data.suggestions` names what is near and what each lacks.
     NoCandidate = 2001, "no_candidate", "ROUTING_NO_CANDIDATE", 503, Agent, Later;
@@ -170,6 +178,12 @@ impl ErrorCode {
     #[must_use]
     pub const fn retry_of(self, names_a_time: bool) -> Retry {
         if matches!(self, Self::NoCandidate) && !names_a_time { Retry::Never } else { self.retry() }
+    }
+
+    /// The code with this number.
+    #[must_use]
+    pub fn by_number(number: i32) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.number() == number)
     }
 
     /// The code with this name.

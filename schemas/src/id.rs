@@ -173,6 +173,10 @@ name!(
     AgentName, "the agent name", "an agent name such as \"news_reader\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );
 name!(
+    /// The name of a person or tool that operates the gateway: `a-z 0-9 _ - .`, at most 64 characters.
+    OperatorName, "the operator's name", "an operator's name such as \"alice\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
+);
+name!(
     /// The name of a queue that people take tasks from: `a-z 0-9 _ - .`, at most 64 characters.
     QueueName, "the queue name", "a queue name such as \"support\"", check_name, "^[a-z0-9][a-z0-9_.-]{0,63}$"
 );

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "json-schema")]
 use crate::card::limits;
 use crate::{
     Access, AgentId, AgentName, BreakerPolicy, Effect, FallbackStep, Hours, Namespace, ProbePolicy, Span, Tier,

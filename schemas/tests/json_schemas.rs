@@ -84,7 +84,11 @@ const fn permission(method: Method) -> &'static str {
         Permission::Discover => "discover",
         Permission::Call => "call",
         Permission::OwnTask => "own_task",
+        Permission::EndTask => "end_task",
+        Permission::Enrol => "enrol",
+        Permission::View => "view",
         Permission::Operate => "operate",
+        Permission::Administer => "administer",
     }
 }
 

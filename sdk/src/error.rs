@@ -73,6 +73,10 @@ pub enum Error {
     /// The caller may not do this.
     #[error("forbidden: {}", .0.message)]
     Forbidden(Box<Refusal>),
+    /// The gateway does not know who calls: no token, or one that it does not take (any more). An agent that has a key has
+    /// shown it by then; `superseded` is that another copy of it has come, and this one is to stop.
+    #[error("not known who calls ({}): {}", .0.code.name(), .0.message)]
+    Unauthenticated(Box<Refusal>),
     /// No such agent or task, or none that the caller may know of.
     #[error("not found: {}", .0.message)]
     NotFound(Box<Refusal>),
@@ -179,6 +183,7 @@ impl Error {
             | Self::IdempotencyKeyReused(refusal)
             | Self::IdempotencyInFlight(refusal)
             | Self::Forbidden(refusal)
+            | Self::Unauthenticated(refusal)
             | Self::NotFound(refusal)
             | Self::Cancelled(refusal)
             | Self::Expired(refusal)
@@ -239,6 +244,9 @@ impl From<Refusal> for Error {
             | Code::TooLarge => Self::Invalid(refusal),
             Code::AgentNotFound | Code::TaskNotFound | Code::WebhookNotFound => Self::NotFound(refusal),
             Code::Forbidden => Self::Forbidden(refusal),
+            Code::Unauthenticated | Code::TokenExpired | Code::TokenRevoked | Code::Superseded => {
+                Self::Unauthenticated(refusal)
+            }
             Code::IdempotencyKeyReused => Self::IdempotencyKeyReused(refusal),
             Code::IdempotencyInFlight => Self::IdempotencyInFlight(refusal),
             Code::StaleToken => Self::StaleToken(refusal),

@@ -26,13 +26,14 @@
 pub mod agent;
 pub mod client;
 pub mod error;
+mod identity;
 mod transport;
 
 pub use agent::{
     Agent, AgentBuilder, AgentHandle, Context, Handler, HandlerError, Health, HttpAnswer, Task, capability, card,
     shutdown_signal,
 };
-pub use client::{Client, ClientBuilder, Completed, RetryPolicy, TaskHandle, TaskRequest};
+pub use client::{CancelOnDrop, Client, ClientBuilder, Completed, RetryPolicy, TaskHandle, TaskRequest, Watch};
 pub use error::{Error, Refusal, Result};
 pub use reach_schemas as schemas;
 pub use reach_schemas::{

@@ -75,7 +75,7 @@ fn main() {
                 let fleet = &mut fleets[at];
                 let seat = Seat { task_id: TaskId::from_parts(round as u64, 1), token: FencingToken(1) };
                 let began = Instant::now();
-                let caller = if about.is_some() { fleet.caller(&clerk) } else { Caller::Operator };
+                let caller = if about.is_some() { fleet.caller(&clerk) } else { Caller::OPERATOR };
                 let ask = Ask {
                     caller: &caller,
                     target: &target,

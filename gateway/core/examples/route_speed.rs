@@ -92,7 +92,7 @@ fn measure(
         let target = target(rng.usize(0..cards.len()), cards);
         let seat = Seat { task_id: TaskId::from_parts(round as u64, 1), token: FencingToken(1) };
         let ask = Ask {
-            caller: &Caller::Operator,
+            caller: &Caller::OPERATOR,
             target: &target,
             params: Some(&params),
             tried: Vec::new(),

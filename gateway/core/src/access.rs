@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use reach_schemas::pattern::AgentPattern;
-use reach_schemas::{Access, Action, AgentId, CapabilityName, Permission};
+use reach_schemas::{Access, Action, AgentId, CapabilityName, OperatorName, Permission, Role};
 
 use self::policy::{No, Rulings};
 
@@ -16,7 +16,7 @@ use self::policy::{No, Rulings};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// A person or tool that operates the gateway.
-    Operator,
+    Operator(Operator),
     /// An agent.
     Agent {
         /// Which.
@@ -28,12 +28,24 @@ pub enum Caller {
     },
 }
 
+/// A person or tool that operates the gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operator {
+    /// Who. None: whoever has the gateway's own machine, or anybody where callers are not asked who they are.
+    pub name: Option<OperatorName>,
+    /// What they may do.
+    pub role: Role,
+}
+
 impl Caller {
-    /// The agent that asks. None: the operator.
+    /// Whoever has the gateway's own machine, and may do everything.
+    pub const OPERATOR: Self = Self::Operator(Operator { name: None, role: Role::Admin });
+
+    /// The agent that asks. None: an operator.
     #[must_use]
     pub const fn agent_id(&self) -> Option<&AgentId> {
         match self {
-            Self::Operator => None,
+            Self::Operator(_) => None,
             Self::Agent { id, .. } => Some(id),
         }
     }
@@ -42,7 +54,9 @@ impl Caller {
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Operator => f.pad("operator"),
+            // No agent's id has a colon in it.
+            Self::Operator(Operator { name: Some(name), .. }) => write!(f, "operator:{name}"),
+            Self::Operator(Operator { name: None, .. }) => f.pad("operator"),
             Self::Agent { id, .. } => id.fmt(f),
         }
     }
@@ -158,20 +172,46 @@ pub struct Grant {
     permission: Permission,
 }
 
+/// The least role of an operator that may do a thing. Agents have none: see [`is_for_agents`].
+#[must_use]
+pub const fn least_role(permission: Permission) -> Role {
+    match permission {
+        Permission::Enrol | Permission::Discover | Permission::OwnTask | Permission::View => Role::Viewer,
+        Permission::Serve | Permission::Call | Permission::EndTask | Permission::Operate => Role::Operator,
+        Permission::Administer => Role::Admin,
+    }
+}
+
+/// Whether agents may do a thing.
+#[must_use]
+pub const fn is_for_agents(permission: Permission) -> bool {
+    match permission {
+        Permission::Enrol
+        | Permission::Serve
+        | Permission::Discover
+        | Permission::Call
+        | Permission::OwnTask
+        | Permission::EndTask => true,
+        Permission::View | Permission::Operate | Permission::Administer => false,
+    }
+}
+
 /// Checks the caller's role.
 ///
 /// # Errors
-/// The caller is an agent and the permission is the operator's.
+/// The caller is an agent and the permission is an operator's, or the operator's role is too small for it.
 pub fn authorize(caller: Caller, permission: Permission) -> Result<Grant, Denial> {
-    match (&caller, permission) {
-        (Caller::Agent { id, .. }, Permission::Operate) => {
-            Err(Denial::new(Gate::Role, format!("{id} is an agent, and this needs the operator")))
+    let role = least_role(permission);
+    let why = match &caller {
+        Caller::Agent { id, .. } if !is_for_agents(permission) => {
+            format!("{id} is an agent, and this needs an operator's token with the role {role}")
         }
-        (Caller::Operator, _)
-        | (Caller::Agent { .. }, Permission::Serve | Permission::Discover | Permission::Call | Permission::OwnTask) => {
-            Ok(Grant { caller, permission })
+        Caller::Operator(operator) if operator.role < role => {
+            format!("this needs the role {role}, and {caller} is {}", operator.role)
         }
-    }
+        Caller::Agent { .. } | Caller::Operator(_) => return Ok(Grant { caller, permission }),
+    };
+    Err(Denial::new(Gate::Role, why))
 }
 
 impl Grant {
@@ -210,7 +250,7 @@ impl Grant {
             Caller::Agent { id, .. } if id != named => {
                 Err(Denial::new(Gate::Role, format!("{id} may not act as {named}")))
             }
-            Caller::Agent { .. } | Caller::Operator => Ok(()),
+            Caller::Agent { .. } | Caller::Operator(_) => Ok(()),
         }
     }
 
@@ -218,7 +258,7 @@ impl Grant {
     #[must_use]
     pub fn owns(&self, submitted_by: Option<&AgentId>) -> bool {
         match &self.caller {
-            Caller::Operator => true,
+            Caller::Operator(_) => true,
             Caller::Agent { id, .. } => submitted_by == Some(id),
         }
     }
@@ -279,9 +319,36 @@ mod tests {
     }
 
     #[test]
+    fn each_role_may_do_what_is_its_own_and_what_those_before_it_may() {
+        let may = |role, permission| {
+            authorize(Caller::Operator(Operator { name: "o".parse().ok(), role }), permission).is_ok()
+        };
+        for (permission, roles) in [
+            (Permission::Discover, 3),
+            (Permission::OwnTask, 3),
+            (Permission::View, 3),
+            (Permission::Serve, 2),
+            (Permission::Call, 2),
+            (Permission::EndTask, 2),
+            (Permission::Operate, 2),
+            (Permission::Administer, 1),
+        ] {
+            let count = Role::ALL.into_iter().filter(|role| may(*role, permission)).count();
+            assert_eq!(count, roles, "{permission:?}");
+            assert_eq!(may(Role::Admin, permission), roles > 0);
+        }
+    }
+
+    #[test]
+    fn a_named_operator_has_keys_of_its_own() {
+        let named = Caller::Operator(Operator { name: "alice".parse().ok(), role: Role::Viewer });
+        assert_eq!((named.to_string().as_str(), Caller::OPERATOR.to_string().as_str()), ("operator:alice", "operator"));
+    }
+
+    #[test]
     fn only_the_operator_operates_and_passes_every_gate() {
         assert_eq!(authorize(agent("a@x", "unset"), Permission::Operate).map_err(|denial| denial.by), Err(Gate::Role));
-        let grant = authorize(Caller::Operator, Permission::Operate).unwrap();
+        let grant = authorize(Caller::OPERATOR, Permission::Operate).unwrap();
         let closed = Access { callable_by: Some(Vec::new()), may_call: None };
         assert_eq!(grant.may(Action::Call, &"b@y".parse().unwrap(), &closed, None), Ok(()));
         assert!(grant.owns(None) && grant.owns(Some(&"b@y".parse().unwrap())));
@@ -301,7 +368,7 @@ mod tests {
         let policy = Policy::check(1, Across::Rules, &rules).unwrap().0;
         let caller = |may_call: &str| match agent("a@x", may_call) {
             Caller::Agent { id, access, .. } => Caller::Agent { rulings: policy.of(&id), id, access },
-            Caller::Operator => Caller::Operator,
+            Caller::Operator(who) => Caller::Operator(who),
         };
         let ask = |may_call: &str, target: &str, callable_by: &str| {
             let access = Access { callable_by: patterns(callable_by), may_call: None };

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod admission;
+pub mod audit;
 pub mod breaker;
 pub mod bulkhead;
 pub mod digest;
@@ -14,6 +15,7 @@ pub mod health;
 pub mod history;
 pub mod hours;
 pub mod idempotency;
+pub mod identity;
 pub mod lease;
 pub mod lexical;
 pub mod octave;

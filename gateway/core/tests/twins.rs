@@ -29,7 +29,7 @@ fn register_as(fleet: &mut Fleet, agent: &str, itself: &str, capability: &str, d
 fn ask(fleet: &mut Fleet, words: &str, round: u64, rng: &mut fastrand::Rng) -> Result<String, Unroutable> {
     let target = Target { to_agent: None, capability: None, intent: Some(words.to_owned()), namespace: None };
     let ask = Ask {
-        caller: &Caller::Operator,
+        caller: &Caller::OPERATOR,
         target: &target,
         params: None,
         tried: Vec::new(),

@@ -9,6 +9,7 @@ use url::Url;
 use super::keys::flat;
 use super::{Config, Said};
 use crate::gateway::Settings;
+use crate::identity;
 use crate::mcp::server;
 use crate::outbound::Guard;
 use crate::rates::RateLimits;
@@ -32,7 +33,8 @@ pub fn of(config: &Config) -> BTreeMap<String, Value> {
             "service_name": telemetry.otlp.as_ref().and_then(|receiver| receiver.service_name.as_deref()),
             "share": settings.trace_share,
         },
-        "mcp": of_mcp(mcp), "tls": of_tls(http, said), "limits": of_limits(http, &settings.rates),
+        "mcp": of_mcp(mcp), "auth": of_auth(&settings.identity, said),
+        "tls": of_tls(http, said), "limits": of_limits(http, &settings.rates),
     });
     if let (Value::Object(tree), Value::Object(rest)) = (&mut tree, rest) {
         tree.extend(rest);
@@ -56,6 +58,8 @@ fn of_settings(settings: &Settings) -> Value {
         webhooks: _,
         endpoints,
         trace_share: _,
+        audit: _,
+        identity: _,
     } = settings;
     let reach_core::fleet::Settings { tier_limits, thresholds, health, retries, human_wait, learning, defaults } =
         fleet;
@@ -87,6 +91,15 @@ fn of_mcp(settings: &server::Settings) -> Value {
     let server::Settings { tools, sessions } = settings;
     json!({
         "tools": tools.as_str(), "sessions_max": sessions.sessions_max, "session_idle": Span::from(sessions.idle_max),
+    })
+}
+
+fn of_auth(settings: &identity::Settings, said: &Said) -> Value {
+    json!({
+        "mode": match settings.mode { identity::Mode::Open => "open", identity::Mode::Required => "required" },
+        "public_url": settings.public_url, "audience": settings.audience,
+        // Where the secrets are is no secret.
+        "namespaces": said.of("auth.namespaces"),
     })
 }
 

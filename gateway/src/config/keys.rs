@@ -57,6 +57,10 @@ pub const KEYS: &[(&str, ConfigApplies)] = &[
     ("webhooks.at_once_per_host", Live),
     ("webhooks.people", Live),
     ("endpoints.allow", Live),
+    ("auth.mode", Restart),
+    ("auth.public_url", Restart),
+    ("auth.audience", Restart),
+    ("auth.namespaces", Restart),
     ("tls.cert", Restart),
     ("tls.key", Restart),
     ("tls.client_ca", Restart),
@@ -164,6 +168,9 @@ mod tests {
         assert_eq!(
             unset,
             [
+                "auth.audience",
+                "auth.namespaces",
+                "auth.public_url",
                 "telemetry.otlp",
                 "telemetry.service_name",
                 "tls.cert",

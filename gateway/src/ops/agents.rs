@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use reach_core::access::Grant;
+use reach_core::audit::Event as AuditEvent;
 use reach_core::fleet::{CardError, Checked, Mistake};
 use reach_core::task::Event;
 use reach_core::task::event::Trace;
@@ -11,7 +12,8 @@ use reach_schemas::call::{
 };
 use reach_schemas::card::limits::{DEPENDENCIES_MAX, NAME_MAX};
 use reach_schemas::{
-    AgentCard, AgentId, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson, SERVER_PREFIX, TaskId,
+    Access, AgentCard, AgentId, AuditKind, Endpoint, ErrorCode, Failure, FencingToken, Protocol, RawJson,
+    SERVER_PREFIX, TaskId,
 };
 use serde_json::json;
 
@@ -41,7 +43,7 @@ fn forbidden(denial: reach_core::access::Denial) -> Failure {
 }
 
 /// All that is wrong with a card, in words, and in `data` as a list of `{"at", "says"}`.
-fn bad_card(error: &CardError) -> Failure {
+pub(crate) fn bad_card(error: &CardError) -> Failure {
     let code = if error.is_of_schemas() { ErrorCode::InvalidSchema } else { ErrorCode::InvalidCard };
     let told = |mistake: &Mistake| json!({ "at": mistake.at, "says": mistake.says });
     let mistakes: Vec<_> = error.mistakes.iter().map(told).collect();
@@ -77,14 +79,7 @@ impl Gateway {
         connection: Option<SessionId>,
     ) -> Result<Registered, Failure> {
         grant.acts_as(&card.agent_id).map_err(forbidden)?;
-        if self.is_own(&card.agent_id) {
-            let message = format!(
-                "{} is an agent of the gateway's own configuration file, and nobody takes its place; register under \
-                 another name, or change the file",
-                card.agent_id
-            );
-            return Err(Failure::new(ErrorCode::Forbidden, message));
-        }
+        self.refuse_own(&card.agent_id)?;
         let is_command = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
         if (is_command || card.probe.command.is_some()) && !self.settings().allow_process {
             let what = if is_command { "endpoints: `process`" } else { "probe.command:" };
@@ -107,7 +102,7 @@ impl Gateway {
             return Err(of_a_server(&card.agent_id));
         }
         self.may_declare(&card)?;
-        self.admit(card, connection, false).await
+        self.admit(card, connection, false, &grant.caller().to_string()).await
     }
 
     /// Whether the policy lets the agent declare what is on its card. The operator's own agents and servers are not asked.
@@ -146,7 +141,7 @@ impl Gateway {
 
     /// Takes an agent in that was made of an MCP server.
     pub(crate) async fn admit_server(&self, card: AgentCard, is_anew: bool) -> Result<Registered, Failure> {
-        self.admit(card, None, is_anew).await
+        self.admit(card, None, is_anew, "gateway").await
     }
 
     /// `is_anew`: it is stored again, though its card did not change.
@@ -155,6 +150,7 @@ impl Gateway {
         card: AgentCard,
         connection: Option<SessionId>,
         is_anew: bool,
+        actor: &str,
     ) -> Result<Registered, Failure> {
         let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
         let settings = self.settings.load_full();
@@ -162,7 +158,7 @@ impl Gateway {
         Self::check_failure_callbacks(&settings.webhooks.guard, checked.card())?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();
-        self.keep(&card, is_anew).await?;
+        self.keep(&card, is_anew, actor).await?;
         let now = self.now();
         let registration = self.fleet().register(checked, now);
         if let Some(session) = connection
@@ -185,11 +181,24 @@ impl Gateway {
             endpoints: card.endpoints,
             heartbeat_due_at: registration.heartbeat_due_at,
             warnings: registration.warnings,
+            token: None,
         })
     }
 
+    /// Nobody takes the place of an agent that the gateway knows from its configuration.
+    pub(crate) fn refuse_own(&self, agent: &AgentId) -> Result<(), Failure> {
+        if !self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(agent) {
+            return Ok(());
+        }
+        let message = format!(
+            "{agent} is an agent of the gateway's own configuration file, and nobody takes its place; register under \
+             another name, or change the file"
+        );
+        Err(Failure::new(ErrorCode::Forbidden, message))
+    }
+
     /// Stores the card, unless it is stored already.
-    async fn keep(&self, card: &AgentCard, is_anew: bool) -> Result<(), Failure> {
+    async fn keep(&self, card: &AgentCard, is_anew: bool, actor: &str) -> Result<(), Failure> {
         let known = {
             let fleet = self.fleet();
             fleet
@@ -197,20 +206,46 @@ impl Gateway {
                 .map(|node| (*node.card == *card && !node.is_draining, node.generation, node.registered_at))
         };
         let now = self.now();
+        let mut audit = Vec::new();
         let (generation, registered_at) = match known {
             Some((true, generation, registered_at)) if is_anew => (generation, registered_at),
             Some((true, ..)) => return Ok(()),
             Some((false, generation, registered_at)) => (generation + 1, registered_at),
             None => (1, now),
         };
+        if known.is_none_or(|(is_same, ..)| !is_same) {
+            let before = self.fleet().node(&card.agent_id).map(|node| node.card.access.clone());
+            audit = self.told_of_card(card, before.as_ref(), actor, generation);
+        }
         let server = self.kept_server(card);
         let configured = self.is_own(&card.agent_id) && server_name(card).is_none();
         let card = card.clone();
         let row = AgentRow { card, generation, registered_at, changed_at: now, draining: false, configured, server };
         let agent = row.card.agent_id.clone();
-        self.committer.submit(Command::PutAgent(row)).await?;
+        self.committer.submit(Command::PutAgent(row).audited(audit)).await?;
         self.outbox.card_changed(&agent, now);
         Ok(())
+    }
+
+    /// What is written down of a card that is new or changed: the digest of the card, and whether it moves a wall. `before`:
+    /// what the last card said of access.
+    pub(super) fn told_of_card(
+        &self,
+        card: &AgentCard,
+        before: Option<&Access>,
+        actor: &str,
+        generation: u64,
+    ) -> Vec<AuditEvent> {
+        let agent = &card.agent_id;
+        let text = serde_json::to_vec(card).unwrap_or_default();
+        let event = self.audit_event(AuditKind::AgentRegistered, actor).on(agent.as_str()).with_payload(&text);
+        let mut events = vec![event.because(format!("generation {generation}"))];
+        if before.is_some_and(|before| *before != card.access) {
+            let access = serde_json::to_vec(&card.access).unwrap_or_default();
+            let event = self.audit_event(AuditKind::AccessChanged, actor).on(agent.as_str());
+            events.push(event.with_payload(&access));
+        }
+        events
     }
 
     /// An agent is still here.
@@ -230,7 +265,7 @@ impl Gateway {
             }
         }
         let waiting = u32::try_from(self.open.claimable_count(agent)).unwrap_or(u32::MAX);
-        Ok(HeartbeatAnswer { heartbeat_due_at: due_at, stop, waiting })
+        Ok(HeartbeatAnswer { heartbeat_due_at: due_at, stop, waiting, token: None })
     }
 
     /// Renews the lease of an attempt. False: it is not the agent's any more.
@@ -265,7 +300,8 @@ impl Gateway {
                 server: self.kept_server(&node.card),
             }
         };
-        self.committer.submit(Command::PutAgent(row)).await?;
+        let audit = self.audit_event(AuditKind::AgentDrained, grant.caller().to_string()).on(agent.as_str());
+        self.committer.submit(Command::PutAgent(row).audited(vec![audit])).await?;
         let mut fleet = self.fleet();
         fleet.drain(agent, true);
         Ok(Drained { in_flight: fleet.in_flight(agent) })
@@ -283,7 +319,8 @@ impl Gateway {
             Some(true) => return Err(of_a_server(agent)),
             Some(false) => {}
         }
-        self.committer.submit(Command::RemoveAgent(agent.clone())).await?;
+        let audit = self.audit_event(AuditKind::AgentDeregistered, grant.caller().to_string()).on(agent.as_str());
+        self.committer.submit(Command::RemoveAgent(agent.clone()).audited(vec![audit])).await?;
         let in_flight = self.fleet().in_flight(agent);
         self.take_back(agent, "it left").await;
         self.fleet().remove(agent);

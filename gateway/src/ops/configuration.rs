@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::Guard as InForce;
 use reach_core::access::Grant;
 use reach_schemas::call::{ConfigReload, ConfigReloaded, ConfigView, Nothing};
-use reach_schemas::{ErrorCode, Failure, Span};
+use reach_schemas::{AuditKind, ErrorCode, Failure, Span};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::gateway::{Gateway, Settings};
@@ -86,8 +86,21 @@ impl Gateway {
     ///
     /// # Errors
     /// What is wrong with it, all at once, or what only a restart can change: then nothing is changed.
-    pub async fn config_reload(&self, _grant: Grant, request: ConfigReload) -> Result<ConfigReloaded, Failure> {
+    pub async fn config_reload(&self, grant: Grant, request: ConfigReload) -> Result<ConfigReloaded, Failure> {
         let dry_run = request.dry_run;
-        self.configuration.ask(|answer| Asked::Reload { dry_run, answer }).await?
+        let done = self.configuration.ask(|answer| Asked::Reload { dry_run, answer }).await??;
+        self.note_reload(&grant.caller().to_string(), &done);
+        Ok(done)
+    }
+
+    /// Writes down that the configuration was taken on: which keys are otherwise than they were, and the digest of the whole.
+    pub(crate) fn note_reload(&self, actor: &str, done: &ConfigReloaded) {
+        if done.dry_run {
+            return;
+        }
+        let keys: Vec<&str> = done.changes.iter().map(|change| change.key.as_str()).collect();
+        let told = serde_json::to_vec(done).unwrap_or_default();
+        let event = self.audit_event(AuditKind::ConfigReloaded, actor).on(&done.file).with_payload(&told);
+        self.audit.note(event.because(format!("changed: {}", keys.join(", "))));
     }
 }

@@ -36,7 +36,7 @@ fn first_asked<T>(
     let tried = task.state.attempts.iter().filter(|attempt| attempt.capability == *capability);
     let tried = tried.filter_map(|attempt| fleet.node(&attempt.agent_id));
     // What another namespace calls by the same name is another thing.
-    let caller = task.birth.submit.from_agent.as_ref().map_or(Caller::Operator, |agent| fleet.caller(agent));
+    let caller = task.birth.submit.from_agent.as_ref().map_or(Caller::OPERATOR, |agent| fleet.caller(agent));
     let namespace = task.state.target.namespace.as_ref();
     let others = fleet.nodes().filter(|node| {
         let id = &node.card.agent_id;
@@ -77,25 +77,31 @@ impl Gateway {
     ///
     /// # Errors
     /// Another person has it, it does not wait for one, or nothing waits in the queue.
-    pub async fn human_take(&self, _grant: Grant, request: HumanTake) -> Result<HumanWork, Failure> {
+    pub async fn human_take(&self, grant: Grant, request: HumanTake) -> Result<HumanWork, Failure> {
         let lease = bounds::span("lease", request.lease.unwrap_or(HUMAN_LEASE), LEASE_MIN, HUMAN_LEASE_MAX)?;
         bounds::text("by", &request.by, PERSON_MAX)?;
         let Some(task_id) = request.task_id else {
-            return self.take_next(request.queue.as_ref(), &request.by, lease).await;
+            return self.take_next(&grant, request.queue.as_ref(), &request.by, lease).await;
         };
         if request.queue.is_some() {
             return Err(invalid("name a task or a queue, not both".to_owned()));
         }
-        self.take_one(task_id, &request.by, lease).await
+        self.take_one(&grant, task_id, &request.by, lease).await
     }
 
-    async fn take_next(&self, queue: Option<&QueueName>, by: &str, lease: Span) -> Result<HumanWork, Failure> {
+    async fn take_next(
+        &self,
+        grant: &Grant,
+        queue: Option<&QueueName>,
+        by: &str,
+        lease: Span,
+    ) -> Result<HumanWork, Failure> {
         for id in self.open.before_people() {
             let waiting = self.waiting_in(id, queue).await?;
             if waiting.is_none_or(|task| task.state.taken_by(self.now()).is_some()) {
                 continue;
             }
-            match self.take_one(id, by, lease).await {
+            match self.take_one(grant, id, by, lease).await {
                 // Somebody was quicker; there may be another.
                 Err(failure) if failure.code == ErrorCode::ClaimLost || failure.code == ErrorCode::WrongPhase => {}
                 taken => return taken,
@@ -105,9 +111,9 @@ impl Gateway {
         Err(Failure::new(ErrorCode::TaskNotFound, format!("nothing waits in {place}")))
     }
 
-    async fn take_one(&self, id: TaskId, by: &str, lease: Span) -> Result<HumanWork, Failure> {
+    async fn take_one(&self, grant: &Grant, id: TaskId, by: &str, lease: Span) -> Result<HumanWork, Failure> {
         let event = Event::Take { by: by.to_owned(), lease };
-        let task = match self.apply(id, event).await {
+        let task = match self.apply_for(Some(grant.caller()), id, event).await {
             Ok(task) => task,
             Err(error) => return Err(self.not_taken(id, error).await),
         };
@@ -145,7 +151,7 @@ impl Gateway {
     /// # Errors
     /// The result does not fit the output schema of what was asked first, and then the person has the task still; or the
     /// token is stale, or the lease has run out.
-    pub async fn human_answer(&self, _grant: Grant, request: HumanAnswer) -> Result<TaskView, Failure> {
+    pub async fn human_answer(&self, grant: Grant, request: HumanAnswer) -> Result<TaskView, Failure> {
         let task = self.load(request.task_id).await?.ok_or_else(task_not_found)?;
         let misfit = first_asked(&self.fleet(), &task, |_, offer| offer.result_violations(&request.result));
         if let Some(violations) = misfit.filter(|violations| !violations.is_empty()) {
@@ -153,33 +159,39 @@ impl Gateway {
             let why = violations.join("; ");
             return Err(invalid(format!("`result` does not fit the output schema of {asked}: {why}")));
         }
-        self.human_says(request.task_id, request.token, Word::Answer { result: request.result }).await
+        self.human_says(&grant, request.task_id, request.token, Word::Answer { result: request.result }).await
     }
 
     /// A person refuses a task that they took.
     ///
     /// # Errors
     /// The token is stale, or the lease has run out.
-    pub async fn human_refuse(&self, _grant: Grant, request: HumanRefuse) -> Result<TaskView, Failure> {
+    pub async fn human_refuse(&self, grant: Grant, request: HumanRefuse) -> Result<TaskView, Failure> {
         bounds::text("reason", &request.reason, REASON_MAX)?;
         let task = self.load(request.task_id).await?.ok_or_else(task_not_found)?;
         let last = task.state.human.as_ref().and_then(|human| human.takes.last());
         let who = last.map_or("a person", |take| take.by.as_str());
         let failure = Failure::new(ErrorCode::HumanRefused, format!("{who} refused it: {}", request.reason));
         let word = Word::Refuse { failure, nothing_happened: request.nothing_happened };
-        self.human_says(request.task_id, request.token, word).await
+        self.human_says(&grant, request.task_id, request.token, word).await
     }
 
     /// A person puts a task back that they took.
     ///
     /// # Errors
     /// The token is stale, or the lease has run out.
-    pub async fn human_return(&self, _grant: Grant, request: HumanReturn) -> Result<TaskView, Failure> {
-        self.human_says(request.task_id, request.token, Word::Return).await
+    pub async fn human_return(&self, grant: Grant, request: HumanReturn) -> Result<TaskView, Failure> {
+        self.human_says(&grant, request.task_id, request.token, Word::Return).await
     }
 
-    async fn human_says(&self, id: TaskId, token: FencingToken, word: Word) -> Result<TaskView, Failure> {
-        match self.apply(id, Event::Person { token, word }).await {
+    async fn human_says(
+        &self,
+        grant: &Grant,
+        id: TaskId,
+        token: FencingToken,
+        word: Word,
+    ) -> Result<TaskView, Failure> {
+        match self.apply_for(Some(grant.caller()), id, Event::Person { token, word }).await {
             Ok(task) => Ok(task.view()),
             Err(NotApplied::Refused(Refusal::Already)) => Ok(self.load(id).await?.ok_or_else(task_not_found)?.view()),
             Err(error) => Err(error.into()),

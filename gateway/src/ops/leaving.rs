@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use reach_core::task::{Event, Task, event::Trace};
-use reach_schemas::{AgentId, ErrorCode, Failure, FencingToken, Protocol, TaskId};
+use reach_schemas::{AgentId, AuditKind, ErrorCode, Failure, FencingToken, Protocol, TaskId};
 
 use crate::gateway::Gateway;
 use crate::store::Command;
@@ -91,7 +91,8 @@ impl Gateway {
     }
 
     async fn forget(&self, agent: &AgentId) -> Result<(), Failure> {
-        self.committer.submit(Command::RemoveAgent(agent.clone())).await?;
+        let audit = self.audit_event(AuditKind::AgentDeregistered, "configuration").on(agent.as_str());
+        self.committer.submit(Command::RemoveAgent(agent.clone()).audited(vec![audit])).await?;
         self.leaving().agents.remove(agent);
         self.own.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
         self.fleet().remove(agent);

@@ -2,6 +2,7 @@
 //! permission that was forgotten does not compile.
 
 pub mod agents;
+pub mod audit;
 pub mod bounds;
 pub mod claim;
 pub mod configuration;
@@ -10,6 +11,7 @@ pub mod discover;
 pub mod follow;
 pub mod health;
 pub mod human;
+pub mod identity;
 pub(crate) mod interest;
 pub mod leaving;
 pub mod offers;

@@ -3,7 +3,7 @@
 use reach_core::access::policy::Policy as Compiled;
 use reach_core::access::{Grant, allows};
 use reach_schemas::call::{Nothing, PolicyPut, PolicyStands, PolicyTest, PolicyTested};
-use reach_schemas::{ErrorCode, Failure, Policy, RawJson};
+use reach_schemas::{AuditKind, ErrorCode, Failure, Policy, RawJson};
 use serde_json::json;
 
 use crate::gateway::Gateway;
@@ -46,7 +46,7 @@ impl Gateway {
     ///
     /// # Errors
     /// Something is wrong with it: all of it, in words and in `data`; or another version stands than the caller saw.
-    pub async fn put_policy(&self, _grant: Grant, request: PolicyPut) -> Result<PolicyStands, Failure> {
+    pub async fn put_policy(&self, grant: Grant, request: PolicyPut) -> Result<PolicyStands, Failure> {
         let PolicyPut { version, across, rules } = request;
         let version = version + 1;
         let (compiled, mut warnings) = Compiled::check(version, across, &rules).map_err(|mistakes| {
@@ -59,8 +59,10 @@ impl Gateway {
         let policy = Policy { version, across, rules };
         let content = serde_json::to_string(&policy)
             .map_err(|error| Failure::new(ErrorCode::Internal, format!("the policy cannot be written: {error}")))?;
+        let audit = self.audit_event(AuditKind::PolicyChanged, grant.caller().to_string());
+        let audit = audit.with_payload(content.as_bytes()).because(format!("version {version}"));
         let document = Document { name: NAME.to_owned(), version, content };
-        match self.committer.submit(Command::PutDocument(document)).await? {
+        match self.committer.submit(Command::PutDocument(document).audited(vec![audit])).await? {
             Outcome::Committed => {}
             Outcome::Conflict { .. }
             | Outcome::Inserted

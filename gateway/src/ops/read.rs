@@ -62,7 +62,7 @@ impl Gateway {
     /// More are asked for than one list holds, or the store cannot be read.
     pub async fn list(&self, grant: Grant, request: TaskList) -> Result<Tasks, Failure> {
         let own = match grant.caller() {
-            Caller::Operator => None,
+            Caller::Operator(_) => None,
             Caller::Agent { .. } => Some(scope(grant.caller())),
         };
         let query = Query {
@@ -128,12 +128,12 @@ impl Gateway {
         let task = self.visible(&grant, request.task_id).await?;
         self.may_follow(grant.caller(), &task)?;
         if !task.state.phase.name().is_final() {
-            let (gateway, agent) = (self.me.clone(), grant.caller().agent_id().cloned());
+            let (gateway, who) = (self.me.clone(), grant.caller().clone());
             tokio::spawn(async move {
                 while let Some(task) = waiter.changed().await {
                     let Some(gateway) = gateway.upgrade() else { return };
                     // The policy may have changed since.
-                    let caller = agent.as_ref().map_or(Caller::Operator, |agent| gateway.caller_named(agent));
+                    let caller = who.agent_id().map_or_else(|| who.clone(), |agent| gateway.caller_named(agent));
                     let is_told = gateway.may_follow(&caller, &task).is_ok() && {
                         let view = gateway.fleet().task_seen_by(&caller, task.view());
                         connection.notify(push::CHANGED, &view)

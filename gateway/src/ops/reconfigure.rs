@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use reach_core::fleet::Checked;
 use reach_schemas::call::ConfigMoves;
-use reach_schemas::{AgentCard, AgentId, ServerSpec};
+use reach_schemas::{AgentCard, AgentId, AuditKind, ServerSpec};
 
 use super::leaving::LeavingServer;
 use super::servers::server_name;
@@ -172,8 +172,13 @@ impl Gateway {
             let node = fleet.node(&card.agent_id);
             let generation = node.map_or(1, |node| node.generation + u64::from(*node.card != card));
             let registered_at = node.map_or(now, |node| node.registered_at);
+            let is_new = node.is_none_or(|node| *node.card != card);
+            let before = node.map(|node| &node.card.access);
+            let told = is_new.then(|| self.told_of_card(&card, before, "configuration", generation));
             let server = None;
-            AgentRow { card, generation, registered_at, changed_at: now, draining: false, configured: true, server }
+            let draining = false;
+            let row = AgentRow { card, generation, registered_at, changed_at: now, draining, configured: true, server };
+            Command::PutAgent(row).audited(told.unwrap_or_default())
         });
         // A server that stands in the configuration is not kept with its agents.
         let taken_over =
@@ -185,9 +190,12 @@ impl Gateway {
             let draining = node.is_draining || plan.going.contains(&card.agent_id);
             let changed_at = self.outbox.card_changed_at(&card.agent_id);
             let (generation, registered_at) = (node.generation, node.registered_at);
-            AgentRow { card, generation, registered_at, changed_at, draining, configured, server: None }
+            let is_drained = draining && !node.is_draining;
+            let told = self.audit_event(AuditKind::AgentDrained, "configuration").on(card.agent_id.as_str());
+            let row = AgentRow { card, generation, registered_at, changed_at, draining, configured, server: None };
+            Command::PutAgent(row).audited(if is_drained { vec![told] } else { Vec::new() })
         });
-        come.chain(stay).map(Command::PutAgent).collect()
+        come.chain(stay).collect()
     }
 
     /// Changes it, in one moment for all who route.

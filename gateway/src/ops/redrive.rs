@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use reach_core::access::Grant;
+use reach_core::access::{Caller, Grant};
 use reach_core::task::{Event, Refusal, Task};
 use reach_schemas::call::{LIST_MAX, REDRIVE_AT_ONCE_MAX, REDRIVE_RATE, REDRIVE_RATE_MAX, Redrive, Redriven, Refused};
 use reach_schemas::{ErrorCode, Failure, PhaseName, Span, TaskId, Timestamp};
@@ -86,7 +86,7 @@ impl Gateway {
     /// # Errors
     /// It is not said which, more are asked for than one call may send, or the store cannot be read. What becomes of each is
     /// in the answer.
-    pub async fn redrive(&self, _grant: Grant, request: Redrive) -> Result<Redriven, Failure> {
+    pub async fn redrive(&self, grant: Grant, request: Redrive) -> Result<Redriven, Failure> {
         let which = which(&request)?;
         let limit = bounds::named("task_ids", request.task_ids.len(), request.limit, LIST_MAX)?;
         request.rate.map_or(Ok(0), |rate| bounds::count("rate", rate, REDRIVE_RATE_MAX))?;
@@ -96,7 +96,7 @@ impl Gateway {
         let as_of = self.now() + Span::from_ms(1);
         match which {
             Which::Named(mut task_ids) => {
-                let answer = Answer::new(task_ids.len() as u64, request.rate, as_of);
+                let answer = Answer::new(grant.caller(), task_ids.len() as u64, request.rate, as_of);
                 task_ids.truncate(limit as usize);
                 self.redrive_named(task_ids, answer, &request).await
             }
@@ -105,7 +105,7 @@ impl Gateway {
                 let query = Query { ended_before: Some(by), ..query };
                 let matched = self.store.count(Query { limit: u32::MAX, ..query.clone() }).await?;
                 let usual = (matched > REDRIVE_AT_ONCE_MAX.into()).then_some(REDRIVE_RATE);
-                let answer = Answer::new(matched, request.rate.or(usual), as_of);
+                let answer = Answer::new(grant.caller(), matched, request.rate.or(usual), as_of);
                 self.redrive_fitting(query, limit, answer, &request).await
             }
         }
@@ -181,8 +181,9 @@ impl Gateway {
         if answer.redriven.rate.is_some() {
             answer.redriven.spread_until = timed.last().map(|(_, at)| *at).or(answer.redriven.spread_until);
         }
+        let by = &answer.by.clone();
         let sent = timed.into_iter().map(|(task, not_before)| async move {
-            let sent = self.send_one(&task, not_before, deadline).await;
+            let sent = self.send_one(by, &task, not_before, deadline).await;
             (task.id(), sent)
         });
         let mut sent = stream::iter(sent).buffered(AT_ONCE);
@@ -192,9 +193,9 @@ impl Gateway {
     }
 
     /// Redrives a task as it was read, and only so: who sees it at the same time may do it once.
-    async fn send_one(&self, task: &Arc<Task>, not_before: Timestamp, deadline: Option<Span>) -> Sent {
+    async fn send_one(&self, by: &Caller, task: &Arc<Task>, not_before: Timestamp, deadline: Option<Span>) -> Sent {
         let deadline_at = not_before + deadline.unwrap_or_else(|| self.usual_deadline(task));
-        match self.apply_to(task, Event::Redrive { not_before, deadline_at }).await {
+        match self.apply_to_for(Some(by), task, Event::Redrive { not_before, deadline_at }).await {
             Ok(Some(_)) => Sent::Again,
             Ok(None) | Err(NotApplied::NotFound | NotApplied::Refused(Refusal::Already)) => Sent::Gone,
             Err(error @ (NotApplied::Refused(_) | NotApplied::Store(_))) => Sent::Refused(error.into()),
@@ -214,10 +215,12 @@ impl Gateway {
 /// The answer as it comes together.
 struct Answer {
     redriven: Redriven,
+    /// Who sends them.
+    by: Caller,
 }
 
 impl Answer {
-    fn new(matched: u64, rate: Option<u32>, as_of: Timestamp) -> Self {
+    fn new(by: &Caller, matched: u64, rate: Option<u32>, as_of: Timestamp) -> Self {
         let redriven = Redriven {
             redriven: Vec::new(),
             refused: Vec::new(),
@@ -230,7 +233,7 @@ impl Answer {
             sample: Vec::new(),
             stopped: None,
         };
-        Self { redriven }
+        Self { redriven, by: by.clone() }
     }
 
     fn note(&mut self, task_id: TaskId, sent: Sent) {

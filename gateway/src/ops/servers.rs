@@ -6,10 +6,13 @@ use std::sync::{Arc, PoisonError};
 
 use reach_core::access::{Caller, Grant, may_call, may_list};
 use reach_schemas::call::{ProofWanted, ServerAdd, ServerRef, Servers};
-use reach_schemas::{AgentCard, AgentId, ErrorCode, Failure, Protocol, RawJson, SERVER_PREFIX, ServerSpec, ServerView};
+use reach_schemas::{
+    AgentCard, AgentId, AuditKind, ErrorCode, Failure, Protocol, RawJson, SERVER_PREFIX, ServerSpec, ServerView,
+};
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
+use crate::identity::is_equal;
 use crate::store::Command;
 use crate::upstream::card::{Cards, cards};
 use crate::upstream::server::Server;
@@ -52,7 +55,7 @@ impl Gateway {
     /// # Errors
     /// What is said of it is wrong, it may not be started by this caller, it cannot be met, or it has no tools. Then nothing
     /// is changed.
-    pub async fn add_server(&self, _grant: Grant, request: ServerAdd) -> Result<ServerView, Failure> {
+    pub async fn add_server(&self, grant: Grant, request: ServerAdd) -> Result<ServerView, Failure> {
         let ServerAdd { server: spec, proof } = request;
         let wrong = mistakes(&spec);
         if !wrong.is_empty() {
@@ -72,6 +75,7 @@ impl Gateway {
                 if let Some(old) = old {
                     old.close().await;
                 }
+                self.audit.note(self.audit_event(AuditKind::ServerAdded, grant.caller().to_string()).on(name.as_str()));
                 Ok(view(&server))
             }
             met => {
@@ -96,7 +100,7 @@ impl Gateway {
                            configuration file";
             return Err(Failure::new(ErrorCode::Forbidden, message));
         };
-        if proof.is_some_and(|proof| is_equal(proof.trim().as_bytes(), wanted.key.as_bytes())) {
+        if proof.is_some_and(|proof| is_equal(proof.trim(), &wanted.key)) {
             return Ok(());
         }
         let data = RawJson::of(&ProofWanted { proof_file: wanted.file.display().to_string() }).ok();
@@ -121,7 +125,7 @@ impl Gateway {
     ///
     /// # Errors
     /// There is none of this name, or it stands in the configuration file.
-    pub async fn remove_server(&self, _grant: Grant, request: ServerRef) -> Result<ServerView, Failure> {
+    pub async fn remove_server(&self, grant: Grant, request: ServerRef) -> Result<ServerView, Failure> {
         let name = &request.name;
         let server = self.upstreams.get(name.as_str());
         let server =
@@ -133,6 +137,7 @@ impl Gateway {
             self.forget_server_agent(&agent).await?;
         }
         let view = view(&server);
+        self.audit.note(self.audit_event(AuditKind::ServerRemoved, grant.caller().to_string()).on(name.as_str()));
         self.upstreams.remove(&server).await;
         Ok(view)
     }
@@ -202,7 +207,9 @@ impl Gateway {
     }
 
     async fn forget_server_agent(&self, agent: &AgentId) -> Result<(), Failure> {
-        self.committer.submit(Command::RemoveAgent(agent.clone())).await?;
+        let audit = self.audit_event(AuditKind::AgentDeregistered, "gateway").on(agent.as_str());
+        let audit = audit.because("its server does not offer it any more, or was removed");
+        self.committer.submit(Command::RemoveAgent(agent.clone()).audited(vec![audit])).await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
         self.take_back(agent, "its server was removed").await;
         self.fleet().remove(agent);
@@ -231,9 +238,4 @@ fn view(server: &Server) -> ServerView {
         connects: server.met(),
         warnings: offers.warnings,
     }
-}
-
-/// Whether two secrets are the same, in a time that does not tell where they differ.
-fn is_equal(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

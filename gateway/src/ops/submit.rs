@@ -12,7 +12,8 @@ use reach_core::idempotency::{self, Verdict};
 use reach_core::task::{Birth, Event, Refusal, Step, TRIES_MAX, Task, Wanted, step};
 use reach_schemas::card::limits::CALLBACKS_MAX;
 use reach_schemas::{
-    ErrorCode, Failure, FencingToken, IdempotencyKey, PhaseName, Span, Submit, TaskId, TaskView, Tier, Timestamp,
+    AgentId, CapabilityName, ErrorCode, Failure, FencingToken, IdempotencyKey, PhaseName, Span, Submit, TaskId,
+    TaskView, Tier, Timestamp,
 };
 
 use super::bounds;
@@ -92,11 +93,18 @@ impl Gateway {
         is_waited_for: bool,
     ) -> Result<TaskView, Failure> {
         let traceparent = Some(Scope::adopt(id, submit.traceparent, self.settings().trace_share));
-        let submit = Submit { traceparent, ..submit };
+        // An agent asks for itself, whether it says so or not.
+        let from_agent = grant.caller().agent_id().cloned().or(submit.from_agent);
+        let submit = Submit { traceparent, from_agent, ..submit };
         let taken_on = self.take_on(id, grant, &submit, is_waited_for).await;
         match &taken_on {
             Ok(view) => Scope::is_about(view.task_id),
-            Err(refusal) => self.metrics.refused(&submit, refusal.code, self.now()),
+            Err(refusal) => {
+                self.metrics.refused(&submit, refusal.code, self.now());
+                let asked = submit.to_agent.as_ref().map(AgentId::as_str);
+                let target = asked.or(submit.capability.as_ref().map(CapabilityName::as_str)).unwrap_or("reach");
+                self.refused(grant.caller().to_string(), target, refusal.code, &refusal.message);
+            }
         }
         taken_on
     }

@@ -1,8 +1,9 @@
 //! What the operator does with webhooks: looks at them, and has them sent again.
 
 use reach_core::access::Grant;
+use reach_core::audit::Event;
 use reach_schemas::call::{WebhookList, WebhookRef, WebhookRetry, Webhooks, WebhooksRetried};
-use reach_schemas::{ErrorCode, Failure, WebhookId, WebhookState, WebhookView};
+use reach_schemas::{AuditKind, ErrorCode, Failure, WebhookId, WebhookState, WebhookView};
 
 use super::bounds;
 use crate::gateway::Gateway;
@@ -50,7 +51,7 @@ impl Gateway {
     ///
     /// # Errors
     /// More are asked for than may be at once, or the store cannot be read or written: then some may be on their way.
-    pub async fn retry_webhooks(&self, _grant: Grant, request: WebhookRetry) -> Result<WebhooksRetried, Failure> {
+    pub async fn retry_webhooks(&self, grant: Grant, request: WebhookRetry) -> Result<WebhooksRetried, Failure> {
         let limit = bounds::named("webhook_ids", request.webhook_ids.len(), request.limit, RETRY)?;
         let ids: Vec<WebhookId> = if request.webhook_ids.is_empty() {
             let query = OutboxQuery { state: Some(WebhookState::Failed), limit, ..OutboxQuery::default() };
@@ -68,6 +69,8 @@ impl Gateway {
                 None => answer.not_found.push(id),
             }
         }
+        let event = self.audit_event(AuditKind::WebhooksRetried, grant.caller().to_string());
+        self.audit.note(Event { count: answer.retried.len() as u64, ..event });
         self.outbox.bell.notify_one();
         Ok(answer)
     }

@@ -4,16 +4,16 @@ use reach_schemas::Method;
 use reach_schemas::call::{AgentList, AgentRef, CapabilityFind, Heartbeat};
 
 use super::{Answer, Request, ok};
+use crate::rpc::enrol::Registering;
 use crate::rpc::methods::Context;
 
 pub(super) async fn register(context: &Context, request: &Request) -> Answer {
-    let card = request.card()?;
-    ok(&context.gateway.register(context.grant(Method::AgentRegister, None)?, card, None).await?)
+    ok(&Registering::read(request.read_text()?, "the body")?.carry_out(context).await?)
 }
 
 pub(super) async fn heartbeat(context: &Context, request: &Request) -> Answer {
     let beat: Heartbeat = request.read()?;
-    ok(&context.gateway.heartbeat(context.grant(Method::AgentHeartbeat, None)?, beat).await?)
+    ok(&context.heartbeat(beat).await?)
 }
 
 pub(super) fn list(context: &Context, request: &Request) -> Answer {

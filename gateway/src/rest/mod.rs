@@ -72,7 +72,17 @@ async fn carry_out(context: &Context, operation: Operation, request: &Request) -
         Operation::ErrorPage => about::error_page(request),
         Operation::Rpc | Operation::RpcSocket => Err(about::not_rest()),
     };
-    answer.unwrap_or_else(Problem::into_response)
+    answer.unwrap_or_else(|problem| {
+        // What is taken on as a task is written down where it is refused.
+        if !matches!(operation, Operation::Reach | Operation::TaskSubmit | Operation::AgentInvoke) {
+            context.refused(path_of(operation), problem.code(), problem.detail());
+        }
+        problem.into_response()
+    })
+}
+
+fn path_of(operation: Operation) -> &'static str {
+    ROUTES.iter().find(|route| route.operation == operation).map_or("", |route| route.path)
 }
 
 /// An answer, or the problem that stands for it.

@@ -76,6 +76,12 @@ impl Problem {
         &self.detail
     }
 
+    /// The error.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        self.code
+    }
+
     /// The same, under a status that says more than the error's own, and in whose words it is titled: what is wrong
     /// with the request as HTTP has nothing to do with JSON-RPC.
     #[must_use]

@@ -6,7 +6,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, Uri, header};
-use reach_schemas::{AgentCard, ErrorCode, Failure, IdempotencyKey, Submit, Traceparent};
+use reach_schemas::{ErrorCode, Failure, IdempotencyKey, Submit, Traceparent};
 use serde::de::DeserializeOwned;
 
 use super::Problem;
@@ -55,26 +55,21 @@ impl Request {
     /// # Errors
     /// It is not said to be JSON, is none, or does not have the form of the type: where, and why.
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        self.read_by(|text, whole| rpc::decode(text, whole))
+        Ok(rpc::decode(self.read_text()?, "the body")?)
     }
 
-    /// The body as a card.
+    /// The body as JSON text; an empty one is an empty object.
     ///
     /// # Errors
-    /// As for [`Request::read`], with all that is wrong with its form.
-    pub(super) fn card(&self) -> Result<AgentCard, Problem> {
-        self.read_by(rpc::decode_card)
-    }
-
-    fn read_by<T>(&self, decode: impl FnOnce(&str, &str) -> Result<T, Failure>) -> Result<T, Problem> {
-        const WHOLE: &str = "the body";
+    /// It is not said to be JSON, or is none.
+    pub(super) fn read_text(&self) -> Result<&str, Problem> {
         if self.body.is_empty() {
-            return Ok(decode("{}", WHOLE)?);
+            return Ok("{}");
         }
         refuse_unless_json(&self.headers)?;
         let value = rpc::read_value(&self.body, &Limits::default())
             .map_err(|flaw| Failure::new(flaw.code(), flaw.to_string()))?;
-        Ok(decode(value.get(), WHOLE)?)
+        Ok(value.get())
     }
 
     /// The query as a type.

@@ -1,22 +1,11 @@
 //! Reads a card. What is wrong with its form is told at once, and not the first flaw only: whoever writes a card by hand
 //! corrects it once.
 
-use jsonrpsee_types::ErrorObjectOwned;
 use reach_core::fleet::{Mistake, form_mistakes};
 use reach_schemas::{AgentCard, Failure};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use super::params::{decode, text_of};
-use crate::envelope::error_of;
-
-/// Reads the params of a call as a card.
-///
-/// # Errors
-/// It does not have the form of one: all that is wrong with that.
-pub(super) fn card_of(params: Option<&RawValue>) -> Result<AgentCard, ErrorObjectOwned> {
-    decode_card(text_of(params)?, "params").map_err(|failure| error_of(failure, None))
-}
+use super::params::decode;
 
 /// Reads a card that the caller sent, and that goes by the name of `whole`.
 ///

@@ -1,19 +1,19 @@
 //! The method table at work: each method's params are read, the caller is granted what the method needs, and the use
 //! case answers. The same for HTTP, WebSocket and stdio.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use reach_core::access::{Caller, Grant, authorize};
-use reach_schemas::call::{CapabilityFind, Nothing, Submit, Subscribe, TaskRef};
+use reach_core::access::Grant;
+use reach_schemas::call::{CapabilityFind, Heartbeat, HeartbeatAnswer, Nothing, Submit, Subscribe, TaskRef};
 use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::card::card_of;
+use super::enrol;
 use super::near::no_method;
 use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
 use crate::gateway::Gateway;
+use crate::identity::Pass;
 use crate::sessions::{Sender, SessionId};
 use crate::spans::Asked;
 
@@ -22,6 +22,10 @@ use crate::spans::Asked;
 pub struct Context {
     /// The gateway.
     pub gateway: Arc<Gateway>,
+    /// By whom it is.
+    pub pass: Pass,
+    /// By which name the gateway was called, where it was by one: a host, with its port.
+    pub host: Option<Arc<str>>,
     /// The connection, if it is one over which the gateway can speak first.
     pub connection: Option<Connection>,
     /// The trace that the call belongs to, by its transport: for a task that is handed in without one.
@@ -49,29 +53,33 @@ impl Context {
         Ok(Submit { traceparent, ..submit })
     }
 
-    /// What a caller is granted. Until tokens are asked for, whoever reaches this port is the operator, or the agent
-    /// that it says it is: an agent's namespace walls hold for it in either case.
+    /// What a caller is granted.
     ///
     /// # Errors
-    /// The caller may not do what the method does, or asks too fast.
+    /// It has not shown who it is, may not do what the method does, or asks too fast.
     pub fn grant(&self, method: Method, from_agent: Option<&AgentId>) -> Result<Grant, Failure> {
-        let caller = from_agent.map_or(Caller::Operator, |agent| self.gateway.caller_named(agent));
-        self.gateway.rates.admit(&caller, &self.gateway.settings().rates, self.gateway.now())?;
-        authorize(caller, method.permission()).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
+        self.gateway.grant(&self.pass, from_agent, method)
+    }
+
+    /// An agent is still here. The answer has its next token, if it is time for that.
+    ///
+    /// # Errors
+    /// As [`Gateway::heartbeat`].
+    pub async fn heartbeat(&self, beat: Heartbeat) -> Result<HeartbeatAnswer, Failure> {
+        let answer = self.gateway.heartbeat(self.grant(Method::AgentHeartbeat, None)?, beat).await?;
+        Ok(HeartbeatAnswer { token: self.gateway.next_token(&self.pass), ..answer })
+    }
+
+    /// Writes down that a call was refused. What is taken on as a task is written down where it is refused.
+    pub fn refused(&self, what: &str, code: ErrorCode, message: &str) {
+        self.gateway.refused(self.pass.to_string(), what, code, message);
     }
 }
 
-fn answer<T: Serialize>(result: Result<T, Failure>) -> Outcome {
+pub(super) fn answer<T: Serialize>(result: Result<T, Failure>) -> Outcome {
     let value = result.map_err(|failure| error_of(failure, None))?;
     serde_json::value::to_raw_value(&value)
         .map_err(|error| refusal(ErrorCode::Internal, format!("the answer cannot be written: {error}")))
-}
-
-/// What answers, in a place of its own.
-fn boxed<'a, T: Serialize>(
-    asked: impl Future<Output = Result<T, Failure>> + Send + 'a,
-) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>> {
-    Box::pin(async move { answer(asked.await) })
 }
 
 /// Answers one call.
@@ -84,7 +92,15 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     };
     let asked = Asked { transport: context.transport, parent: context.traceparent };
     let flaw = |outcome: &Outcome| outcome.as_ref().err().map(|error| error.message().to_owned());
-    asked.answer(context.gateway.spans(), || method.name().into(), carry_out(context, method, call), flaw).await
+    let outcome =
+        asked.answer(context.gateway.spans(), || method.name().into(), carry_out(context, method, call), flaw).await;
+    if let Err(error) = &outcome
+        && !matches!(method, Method::Reach | Method::TaskSubmit)
+        && let Some(code) = ErrorCode::by_number(error.code())
+    {
+        context.refused(method.name(), code, error.message());
+    }
+    outcome
 }
 
 /// Only a wait lives long: what it is must be small, so that thousands of them may wait. Everything else has a place of its
@@ -92,69 +108,94 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
 async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let gateway = &context.gateway;
     let grant = |agent: Option<&AgentId>| context.grant(method, agent).map_err(|failure| error_of(failure, None));
+    macro_rules! ask {
+        ($use_case:ident) => {
+            answer(Box::pin(gateway.$use_case(grant(None)?, decode_params(call.params)?)).await)
+        };
+    }
     match method {
-        Method::AgentRegister => {
-            let session = context.connection.as_ref().map(|connection| connection.session);
-            answer(Box::pin(gateway.register(grant(None)?, card_of(call.params)?, session)).await)
-        }
-        Method::AgentHeartbeat => answer(Box::pin(gateway.heartbeat(grant(None)?, decode_params(call.params)?)).await),
-        Method::AgentDrain => answer(Box::pin(gateway.drain(grant(None)?, decode_params(call.params)?)).await),
-        Method::AgentDeregister => boxed(gateway.deregister(grant(None)?, decode_params(call.params)?)).await,
+        Method::AgentRegister => Box::pin(enrol::register(context, call.params)).await,
+        Method::AgentHeartbeat => answer(Box::pin(context.heartbeat(decode_params(call.params)?)).await),
+        Method::AgentDrain => ask!(drain),
+        Method::AgentDeregister => ask!(deregister),
         Method::AgentGet => answer(gateway.agent(grant(None)?, &decode_params(call.params)?)),
         Method::AgentList => answer(gateway.agents(grant(None)?, &decode_params(call.params)?)),
-        Method::CapabilityFind => {
-            let request: CapabilityFind = decode_params(call.params)?;
-            answer(gateway.find(grant(request.from_agent.as_ref())?, &request))
-        }
-        Method::Reach => {
-            let submit = context.submit(&call)?;
-            answer(Box::pin(gateway.reach(grant(submit.from_agent.as_ref())?, submit)).await)
-        }
-        Method::Resolve => {
-            let submit: Submit = decode_params(call.params)?;
-            answer(gateway.resolve(grant(submit.from_agent.as_ref())?, &submit))
-        }
-        Method::TaskSubmit => {
-            let submit = context.submit(&call)?;
-            answer(Box::pin(gateway.submit(grant(submit.from_agent.as_ref())?, submit)).await)
-        }
+        Method::CapabilityFind => find(context, method, &call),
+        Method::Reach => Box::pin(reach(context, method, call)).await,
+        Method::Resolve => resolve(context, method, &call),
+        Method::TaskSubmit => Box::pin(submit(context, method, call)).await,
         Method::TaskWait => answer(gateway.wait(grant(None)?, decode_params(call.params)?).await),
-        Method::TaskGet => answer(Box::pin(gateway.get(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskList => answer(Box::pin(gateway.list(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskCancel => answer(Box::pin(gateway.cancel(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskExplain => answer(Box::pin(gateway.explain(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskGet => ask!(get),
+        Method::TaskList => ask!(list),
+        Method::TaskCancel => ask!(cancel),
+        Method::TaskExplain => ask!(explain),
         Method::TaskClaim => {
             answer(Box::pin(gateway.claim(grant(None)?, decode_params(call.params)?, &context.gone)).await)
         }
-        Method::TaskAccept => answer(Box::pin(gateway.accept(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskProgress => answer(Box::pin(gateway.progress(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskComplete => answer(Box::pin(gateway.complete(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskFail => answer(Box::pin(gateway.fail(grant(None)?, decode_params(call.params)?)).await),
-        Method::TaskRelease => answer(Box::pin(gateway.release(grant(None)?, decode_params(call.params)?)).await),
+        Method::TaskAccept => ask!(accept),
+        Method::TaskProgress => ask!(progress),
+        Method::TaskComplete => ask!(complete),
+        Method::TaskFail => ask!(fail),
+        Method::TaskRelease => ask!(release),
         Method::TaskSubscribe => subscribe(context, grant(None)?, call).await,
         Method::MetricsOverview => answer(Ok(gateway.overview(grant(None)?, &decode_params(call.params)?))),
-        Method::HumanList => answer(Box::pin(gateway.human_list(grant(None)?, decode_params(call.params)?)).await),
-        Method::HumanTake => answer(Box::pin(gateway.human_take(grant(None)?, decode_params(call.params)?)).await),
-        Method::HumanAnswer => answer(Box::pin(gateway.human_answer(grant(None)?, decode_params(call.params)?)).await),
-        Method::HumanRefuse => answer(Box::pin(gateway.human_refuse(grant(None)?, decode_params(call.params)?)).await),
-        Method::HumanReturn => answer(Box::pin(gateway.human_return(grant(None)?, decode_params(call.params)?)).await),
-        Method::DeadLetterList => boxed(gateway.dead_letters(grant(None)?, decode_params(call.params)?)).await,
-        Method::DeadLetterGet => answer(Box::pin(gateway.dead_letter(grant(None)?, decode_params(call.params)?)).await),
-        Method::DeadLetterRedrive => answer(Box::pin(gateway.redrive(grant(None)?, decode_params(call.params)?)).await),
-        Method::WebhookList => answer(Box::pin(gateway.webhooks(grant(None)?, decode_params(call.params)?)).await),
-        Method::WebhookGet => answer(Box::pin(gateway.webhook(grant(None)?, decode_params(call.params)?)).await),
-        Method::ServerAdd => answer(Box::pin(gateway.add_server(grant(None)?, decode_params(call.params)?)).await),
-        Method::ServerRemove => boxed(gateway.remove_server(grant(None)?, decode_params(call.params)?)).await,
+        Method::HumanList => ask!(human_list),
+        Method::HumanTake => ask!(human_take),
+        Method::HumanAnswer => ask!(human_answer),
+        Method::HumanRefuse => ask!(human_refuse),
+        Method::HumanReturn => ask!(human_return),
+        Method::DeadLetterList => ask!(dead_letters),
+        Method::DeadLetterGet => ask!(dead_letter),
+        Method::DeadLetterRedrive => ask!(redrive),
+        Method::WebhookList => ask!(webhooks),
+        Method::WebhookGet => ask!(webhook),
+        Method::ServerAdd => ask!(add_server),
+        Method::ServerRemove => ask!(remove_server),
         Method::ServerList => {
             decode_params(call.params).and_then(|Nothing {}| answer(Ok(gateway.servers(grant(None)?))))
         }
-        Method::ConfigShow => boxed(gateway.config_show(grant(None)?, decode_params(call.params)?)).await,
-        Method::ConfigReload => boxed(gateway.config_reload(grant(None)?, decode_params(call.params)?)).await,
-        Method::PolicyGet => boxed(gateway.policy(grant(None)?, decode_params(call.params)?)).await,
-        Method::PolicyPut => boxed(gateway.put_policy(grant(None)?, decode_params(call.params)?)).await,
-        Method::PolicyTest => boxed(gateway.test_policy(grant(None)?, decode_params(call.params)?)).await,
-        Method::WebhookRetry => boxed(gateway.retry_webhooks(grant(None)?, decode_params(call.params)?)).await,
+        Method::ConfigShow => ask!(config_show),
+        Method::ConfigReload => ask!(config_reload),
+        Method::PolicyGet => ask!(policy),
+        Method::PolicyPut => ask!(put_policy),
+        Method::PolicyTest => ask!(test_policy),
+        Method::AuditTail => ask!(audit_tail),
+        Method::AuditSearch => ask!(audit_search),
+        Method::AuditVerify => ask!(audit_verify),
+        Method::AuditExport => ask!(audit_export),
+        Method::AuditCheckpoint => ask!(audit_checkpoint),
+        Method::WebhookRetry => ask!(retry_webhooks),
+        Method::TokenIssue => answer(Box::pin(enrol::issue(context, decode_params(call.params)?)).await),
+        Method::TokenCreateJoin => ask!(create_join),
+        Method::TokenCreateOperator => ask!(create_operator),
+        Method::TokenTrustKey => ask!(trust_key),
+        Method::TokenList => answer(Ok(gateway.tokens(grant(None)?, decode_params(call.params)?))),
+        Method::TokenRevoke => ask!(revoke),
     }
+}
+
+fn find(context: &Context, method: Method, call: &Call<'_>) -> Outcome {
+    let request: CapabilityFind = decode_params(call.params)?;
+    let grant = context.grant(method, request.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    answer(context.gateway.find(grant, &request))
+}
+
+fn resolve(context: &Context, method: Method, call: &Call<'_>) -> Outcome {
+    let submit: Submit = decode_params(call.params)?;
+    let grant = context.grant(method, submit.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    answer(context.gateway.resolve(grant, &submit))
+}
+
+async fn reach(context: &Context, method: Method, call: Call<'_>) -> Outcome {
+    let submit = context.submit(&call)?;
+    let grant = context.grant(method, submit.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    answer(context.gateway.reach(grant, submit).await)
+}
+
+async fn submit(context: &Context, method: Method, call: Call<'_>) -> Outcome {
+    let submit = context.submit(&call)?;
+    let grant = context.grant(method, submit.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    answer(context.gateway.submit(grant, submit).await)
 }
 
 async fn subscribe(context: &Context, grant: Grant, call: Call<'_>) -> Outcome {

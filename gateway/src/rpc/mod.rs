@@ -18,6 +18,7 @@
 mod batch;
 mod card;
 mod dispatch;
+pub mod enrol;
 pub mod methods;
 mod near;
 mod params;

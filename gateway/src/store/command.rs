@@ -1,9 +1,10 @@
 //! What a store can be told, and what it says to it.
 
+use reach_core::audit::{Checkpoint, Event};
 use reach_core::task::Task;
 use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
-use super::{AgentRow, Fingerprint, OutboxRow, Sending};
+use super::{AgentRow, Fingerprint, IdentityRow, OutboxRow, Sending};
 
 /// One change. Commands of one batch see what those before them did.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +54,11 @@ pub enum Command {
     /// Puts a document of the operator's in the place of the one of that name. [`Outcome::Committed`] if the version that
     /// stands is one less than the document's, 0 if there is none; else [`Outcome::Conflict`].
     PutDocument(Document),
+    /// Keeps who somebody is, in the place of what was kept of them. [`Outcome::Done`].
+    PutIdentity(IdentityRow),
+    /// Forgets somebody, or a token that lets somebody in; what is kept is found by its key, whatever else the row says.
+    /// [`Outcome::Done`], or [`Outcome::Conflict`] if it was not known: of two who want the same, one gets it.
+    TakeIdentity(IdentityRow),
     /// Forgets a task, and its key, if it is known. [`Outcome::Done`].
     Forget(TaskId),
     /// Forgets what is old: first keys, then finished tasks that no key names any more, oldest first, so that a key
@@ -65,6 +71,28 @@ pub enum Command {
         /// At most so many tasks, so many keys and so many messages. If as many were purged, there may be more.
         limit: u32,
     },
+    /// Does what the change says and adds rows to the audit log, both or neither. What the change comes to.
+    ///
+    /// Rows are added if it came to something: [`Outcome::Inserted`], [`Outcome::Committed`], or [`Outcome::Done`] where
+    /// there was something to be done it to.
+    Audited {
+        /// The change.
+        change: Box<Command>,
+        /// What is to be written down of it.
+        events: Vec<Event>,
+    },
+    /// Adds rows to the audit log, of what changed nothing here. [`Outcome::Done`].
+    Audit(Vec<Event>),
+    /// Keeps a checkpoint of the audit log, unless one is kept that covers as much. [`Outcome::Done`].
+    PinAudit(Checkpoint),
+}
+
+impl Command {
+    /// The change with what is to be written down of it; as it is, if that is nothing.
+    #[must_use]
+    pub fn audited(self, events: Vec<Event>) -> Self {
+        if events.is_empty() { self } else { Self::Audited { change: Box::new(self), events } }
+    }
 }
 
 /// A document of the operator's that is kept whole, such as the policy.

@@ -1,6 +1,7 @@
 //! A store in memory: for work that need not outlive the process, and as the plainest reading of the contract that
 //! the others are compared with.
 
+mod audit;
 mod outbox;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::ready;
 use outbox::Outbox;
+use reach_core::audit::{Checkpoint, Mark, Verifier};
 use reach_core::task::Task;
-use reach_schemas::{AgentId, IdempotencyKey, TaskId, Timestamp, WebhookId};
+use reach_schemas::{AgentId, AuditRow, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Document, Key, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery,
-    OutboxRow, Outcome, Query, Store, finished_at,
+    AgentRow, Answer, AuditLog, AuditQuery, Command, Counts, Document, IdentityRow, Key, KeyRow, OutboxAsk,
+    OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query, Store, finished_at,
 };
 
 /// A store that is gone when it is dropped.
@@ -35,7 +37,9 @@ struct Tables {
     key_of: BTreeMap<TaskId, KeyName>,
     agents: BTreeMap<AgentId, AgentRow>,
     documents: BTreeMap<String, Document>,
+    identities: BTreeMap<(&'static str, String), IdentityRow>,
     outbox: Outbox,
+    audit: audit::Log,
 }
 
 impl MemoryStore {
@@ -96,6 +100,10 @@ impl Store for MemoryStore {
         self.answer(|tables| tables.documents.get(name).cloned())
     }
 
+    fn identities(&self) -> Answer<'_, Vec<IdentityRow>> {
+        self.answer(|tables| tables.identities.values().cloned().collect())
+    }
+
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
         self.answer(|tables| tables.outbox.due(&ask))
     }
@@ -127,6 +135,28 @@ impl Store for MemoryStore {
     }
 }
 
+impl AuditLog for MemoryStore {
+    fn audit_head(&self) -> Answer<'_, Mark> {
+        self.answer(|tables| tables.audit.head())
+    }
+
+    fn audit_list(&self, query: AuditQuery) -> Answer<'_, Vec<AuditRow>> {
+        self.answer(|tables| tables.audit.list(&query))
+    }
+
+    fn audit_check(&self, verifier: Verifier, rows: u32) -> Answer<'_, (Verifier, bool)> {
+        self.answer(|tables| tables.audit.check(verifier, rows))
+    }
+
+    fn audit_checkpoints(&self, after: u64, limit: u32) -> Answer<'_, Vec<Checkpoint>> {
+        self.answer(|tables| tables.audit.checkpoints(after, limit))
+    }
+
+    fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>> {
+        self.answer(|tables| tables.audit.checkpoint())
+    }
+}
+
 impl Tables {
     fn apply(&mut self, command: Command) -> Outcome {
         match command {
@@ -153,6 +183,14 @@ impl Tables {
                 Outcome::Done
             }
             Command::PutDocument(document) => self.put_document(document),
+            Command::PutIdentity(row) => {
+                self.identities.insert(name_of(&row), row);
+                Outcome::Done
+            }
+            Command::TakeIdentity(row) => match self.identities.remove(&name_of(&row)) {
+                Some(_) => Outcome::Done,
+                None => Outcome::Conflict { current: None },
+            },
             Command::Forget(id) => {
                 self.take(id);
                 if let Some(name) = self.key_of.remove(&id) {
@@ -166,6 +204,42 @@ impl Tables {
                 let messages = count(self.outbox.purge(finished_before, limit as usize));
                 Outcome::Purged { tasks, keys, messages }
             }
+            Command::Audited { change, events } => {
+                let has_object = self.has_object(&change);
+                let outcome = self.apply(*change);
+                if matches!(outcome, Outcome::Inserted | Outcome::Committed) || (outcome == Outcome::Done && has_object)
+                {
+                    self.audit.append(events);
+                }
+                outcome
+            }
+            Command::Audit(events) => {
+                self.audit.append(events);
+                Outcome::Done
+            }
+            Command::PinAudit(checkpoint) => {
+                self.audit.pin(checkpoint);
+                Outcome::Done
+            }
+        }
+    }
+
+    /// Whether there is something that a command can be done to.
+    fn has_object(&self, command: &Command) -> bool {
+        match command {
+            Command::NoteSending { id, .. } => self.outbox.row(*id).is_some(),
+            Command::RemoveAgent(id) => self.agents.contains_key(id),
+            Command::Forget(id) => self.find(*id).is_some(),
+            Command::TakeIdentity(row) => self.identities.contains_key(&name_of(row)),
+            Command::Insert { .. }
+            | Command::Commit { .. }
+            | Command::PutAgent(_)
+            | Command::PutDocument(_)
+            | Command::PutIdentity(_)
+            | Command::Purge { .. }
+            | Command::Audited { .. }
+            | Command::Audit(_)
+            | Command::PinAudit(_) => true,
         }
     }
 
@@ -285,6 +359,11 @@ impl Tables {
         }
         count(ids.len())
     }
+}
+
+fn name_of(row: &IdentityRow) -> (&'static str, String) {
+    let (kind, id) = row.key();
+    (kind, id.to_owned())
 }
 
 /// At most `limit`, which was a `u32`.

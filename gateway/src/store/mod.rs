@@ -1,9 +1,11 @@
-//! Where tasks, idempotency keys, agents and the outbox are kept. The store is the truth, and it is dumb: it compares versions
+//! Where tasks, idempotency keys, agents, identities and the outbox are kept. The store is the truth, and it is dumb: it compares versions
 //! and moves rows; what becomes of a task is decided in the core.
 
+pub mod audit;
 pub mod command;
 pub mod committer;
 pub mod error;
+mod identity;
 pub mod memory;
 pub mod outbox;
 pub mod sqlite;
@@ -18,9 +20,11 @@ use reach_schemas::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use audit::{AuditLog, AuditQuery};
 pub use command::{Command, Document, Key, Outcome};
 pub use committer::Committer;
 pub use error::Error;
+pub use identity::IdentityRow;
 pub use outbox::{Message, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Sending, Stage};
 
 /// What a store answers, once it does.
@@ -29,11 +33,11 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// SHA-256 of what a caller asked for, to tell a repeat from another request under the same key.
 pub type Fingerprint = [u8; 32];
 
-/// The truth about tasks, keys, agents and the outbox.
+/// The truth about tasks, keys, agents and the outbox, and the audit log of what was done.
 ///
 /// Every method may fail with [`Error`]; then nothing of what was asked has happened. A future that is dropped after
 /// its first poll takes nothing back.
-pub trait Store: Send + Sync {
+pub trait Store: AuditLog + Send + Sync {
     /// Applies the commands in their order, all in one atomic step that is durable on return; one outcome for each.
     /// A command that finds its key taken or its version passed changes nothing and leaves the others alone; an
     /// error undoes them all.
@@ -62,6 +66,9 @@ pub trait Store: Send + Sync {
 
     /// A document of the operator's.
     fn document<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Document>>;
+
+    /// Everybody who is known, in the order of their kinds and names.
+    fn identities(&self) -> Answer<'_, Vec<IdentityRow>>;
 
     /// Messages of the outbox that are to be sent, and when to ask again.
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::http::{Method, StatusCode};
+use ::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::drain::Drain;
 use super::mcp::Published;
 use super::servers::{self, Servers};
-use super::{HttpSettings, http, mcp, rest, ws};
+use super::{HttpSettings, door, http, mcp, oauth, rest, ws};
 use crate::gateway::Gateway;
 use crate::mcp::server::Server;
 use crate::rest::{Operation, Problem, ROUTES, Route};
@@ -34,10 +34,12 @@ pub(super) struct App {
 }
 
 impl App {
-    /// The context of calls over which the gateway cannot speak first.
-    pub(super) fn context(&self) -> Context {
+    /// The context of calls over which the gateway cannot speak first: of a request that was let in.
+    pub(super) fn context(&self, headers: &HeaderMap, extensions: &Extensions) -> Context {
         Context {
             gateway: Arc::clone(&self.gateway),
+            pass: door::pass_of(extensions),
+            host: door::host_of(headers).map(Arc::from),
             connection: None,
             traceparent: None,
             gone: CancellationToken::new(),
@@ -52,6 +54,7 @@ pub(super) fn router(app: &Arc<App>) -> Router {
     routed
         .merge(mcp_router(app))
         .merge(servers::router(app))
+        .merge(oauth::router(app))
         .fallback(async |request: Request| problem(no_route(&request)))
         .method_not_allowed_fallback(async |request: Request| problem(no_method(&request)))
 }

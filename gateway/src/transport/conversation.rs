@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use jsonrpsee_types::ErrorObjectOwned;
-use reach_schemas::{AgentId, ErrorCode, Failure, RawJson, Span};
+use reach_schemas::{ErrorCode, Failure, RawJson, Span};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -15,7 +15,9 @@ use super::drain::{Drain, run, shutting_down};
 use super::finish::WITHOUT_CALLER;
 use super::mcp::Peer;
 use crate::gateway::Gateway;
+use crate::identity::{Pass, Speaker};
 use crate::mcp::server::Server;
+use crate::ops::identity::Ended;
 use crate::rpc::methods::{Connection, Context};
 use crate::rpc::{Frame, Limits, StrayResponses, answer_frame, error_of};
 use crate::sessions::Handle;
@@ -39,6 +41,9 @@ pub(super) struct Text {
 /// The side of a conversation that hears. Dropping it ends the session; what was begun has a moment to finish.
 pub(super) struct Conversation {
     dialect: Dialect,
+    gateway: Arc<Gateway>,
+    /// By whom it is. That this still holds is asked with every frame.
+    pass: Pass,
     drain: Drain,
     seats: Arc<Semaphore>,
     answers: mpsc::Sender<Text>,
@@ -62,30 +67,41 @@ pub(super) struct Outgoing {
 
 impl Conversation {
     /// Opens a session with a peer. None: it was closed at once.
-    pub(super) fn open(gateway: &Arc<Gateway>, drain: &Drain, transport: &'static str) -> Option<(Self, Outgoing)> {
+    pub(super) fn open(
+        gateway: &Arc<Gateway>,
+        pass: Pass,
+        drain: &Drain,
+        transport: &'static str,
+    ) -> Option<(Self, Outgoing)> {
         let at_close = Arc::clone(gateway);
         let (handle, pushes) = gateway.sessions().open(move |agents| at_close.disconnected(&agents));
         let connection = Connection { session: handle.id(), sender: handle.sender()? };
-        let gateway = Arc::clone(gateway);
-        Some(Self::over(drain, pushes, |_, gone| {
-            let (connection, gone) = (Some(connection), gone.clone());
-            let context = Context { gateway, connection, traceparent: None, gone, transport };
+        Some(Self::over(gateway, pass.clone(), drain, pushes, |_, gone| {
+            let (gateway, connection, gone) = (Arc::clone(gateway), Some(connection), gone.clone());
+            let context = Context { gateway, pass, host: None, connection, traceparent: None, gone, transport };
             Dialect::Rpc { context, handle: Arc::new(handle) }
         }))
     }
 
     /// Opens a conversation with a client of the gateway's own MCP server.
-    pub(super) fn with_mcp(server: &Arc<Server>, agent: Option<AgentId>, drain: &Drain) -> (Self, Outgoing) {
+    pub(super) fn with_mcp(
+        gateway: &Arc<Gateway>,
+        server: &Arc<Server>,
+        speaker: Speaker,
+        drain: &Drain,
+    ) -> (Self, Outgoing) {
         // Whatever is said goes the way of the answers, so that it comes before the answer that ends it.
         let (_, pushes) = mpsc::channel(1);
-        Self::over(drain, pushes, |answers, gone| {
+        Self::over(gateway, speaker.pass().clone(), drain, pushes, |answers, gone| {
             let answers = answers.clone();
             let notice = move |text| answers.try_send(Text { text, _seat: None }).is_ok();
-            Dialect::Mcp(Peer::new(server, agent, notice, gone.clone()))
+            Dialect::Mcp(Peer::new(server, speaker, notice, gone.clone()))
         })
     }
 
     fn over(
+        gateway: &Arc<Gateway>,
+        pass: Pass,
         drain: &Drain,
         pushes: mpsc::Receiver<String>,
         dialect: impl FnOnce(&mpsc::Sender<Text>, &CancellationToken) -> Dialect,
@@ -94,6 +110,8 @@ impl Conversation {
         let gone = CancellationToken::new();
         let conversation = Self {
             dialect: dialect(&answers, &gone),
+            gateway: Arc::clone(gateway),
+            pass,
             drain: drain.clone(),
             seats: Arc::new(Semaphore::new(SEATS as usize)),
             answers,
@@ -105,7 +123,7 @@ impl Conversation {
 
     /// Begins what a frame asks for. It waits only while the peer does not take its answers.
     pub(super) async fn hear(&self, frame: Bytes) {
-        let (seat, refusal) = match self.seat(frame.len()) {
+        let (seat, refusal) = match self.gateway.check(&self.pass).and_then(|()| self.seat(frame.len())) {
             Ok(seat) => (Some(seat), None),
             Err(failure) => (None, Some(error_of(failure, None))),
         };
@@ -121,6 +139,11 @@ impl Conversation {
             Poll::Ready(text) => send(&self.answers, text, seat).await,
             Poll::Pending => self.go_on(answer, seat),
         }
+    }
+
+    /// Waits until the peer may not speak any more.
+    pub(super) async fn ended(&self) -> Ended {
+        self.gateway.ended(&self.pass).await
     }
 
     /// Says something that answers no frame.

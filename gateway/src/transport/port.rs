@@ -17,7 +17,7 @@ use super::app::{App, problem, router};
 use super::drain::Drain;
 use super::guard::Guard;
 use super::servers::Servers;
-use super::{HttpSettings, connection};
+use super::{HttpSettings, connection, door};
 use crate::gateway::Gateway;
 use crate::mcp::server::Server;
 
@@ -44,13 +44,19 @@ impl Port {
     }
 
     /// Answers one request.
-    pub(super) fn answer(&self, request: Request) -> impl Future<Output = Response> + Send + use<> {
-        let refusal = self.guard.refusal(request.uri(), request.headers());
-        let mut router = self.router.clone();
+    pub(super) fn answer(&self, mut request: Request) -> impl Future<Output = Response> + Send + use<> {
+        let admitted = match self.guard.refusal(request.uri(), request.headers()) {
+            Some(why) => Err(problem(Failure::new(ErrorCode::Forbidden, why).into())),
+            None => door::admit(&self.app, &mut request),
+        };
+        let (mut router, app) = (self.router.clone(), Arc::clone(&self.app));
         async move {
-            match refusal {
-                Some(why) => problem(Failure::new(ErrorCode::Forbidden, why).into()),
-                None => router.call(request).await.unwrap_or_else(|never| match never {}),
+            match admitted {
+                Err(response) => response,
+                Ok(pass) => {
+                    let response = router.call(request).await.unwrap_or_else(|never| match never {});
+                    door::guarded(&app, pass, response)
+                }
             }
         }
     }

@@ -7,9 +7,9 @@ use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
 
 use super::app::{App, problem};
-use super::body;
 use super::drain::shutting_down;
 use super::finish::finishing;
+use super::{body, door};
 use crate::rest::{self, Operation, Problem};
 
 /// Answers one request.
@@ -29,14 +29,17 @@ pub(super) async fn handle(app: Arc<App>, operation: Operation, request: Request
             None
         }
     };
+    let context = app.context(&parts.headers, &parts.extensions);
+    let (asked, door) = (parts.headers.clone(), Arc::clone(&app));
     let request = rest::Request { part, uri: parts.uri, headers: parts.headers, body: content };
     let answer = finishing(async move {
-        let context = app.context();
         tokio::select! {
             biased;
             answer = rest::answer(&context, operation, &request) => answer,
             () = app.drain.overdue.cancelled() => Problem::from(shutting_down()).into_response(),
         }
     });
-    answer.await.map(Body::from)
+    let mut response = answer.await.map(Body::from);
+    door::challenge(&door, &asked, &mut response, None);
+    response
 }

@@ -14,12 +14,13 @@ use super::conversation::{Conversation, Outgoing};
 use super::drain::Drain;
 use crate::envelope::lines::{Line, Lines};
 use crate::gateway::Gateway;
+use crate::identity::Pass;
 use crate::rpc::{self, error_of};
 
 /// How long calls in flight may go on once the gateway stops; then they are answered `shutting_down`.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Speaks with the peer at the other end of two streams, until the input ends and everything it asked for is
+/// Speaks with the peer at the other end of two streams, who has started this process and so is not asked who it is, until the input ends and everything it asked for is
 /// answered, or until `stop` is cancelled.
 ///
 /// # Errors
@@ -30,7 +31,7 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let drain = Drain::new(stop);
-    let Some(opened) = Conversation::open(&gateway, &drain, "stdio") else { return Ok(()) };
+    let Some(opened) = Conversation::open(&gateway, Pass::Open, &drain, "stdio") else { return Ok(()) };
     converse(&gateway, &drain, opened, reader, writer).await
 }
 

@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite;
 use super::app::{App, problem};
 use super::connection::Place;
 use super::conversation::{Conversation, Outgoing, Text};
+use super::door;
 use crate::rest::Problem;
 
 /// How often the peer is asked whether it is there.
@@ -28,6 +29,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the peer has to answer that it closes, too.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The peer's token is over or was revoked: it connects again with another.
+const NOT_KNOWN: CloseCode = 4401;
+/// Another copy of the peer has come: this one is not to connect again.
+const SUPERSEDED: CloseCode = 4409;
 /// How many messages are handed to the socket at a time.
 const AT_ONCE: usize = 64;
 
@@ -39,7 +44,9 @@ impl From<Text> for Message {
 
 /// Opens a WebSocket for JSON-RPC, if that is what the request asks for.
 pub(super) async fn get(app: Arc<App>, request: Request) -> Response {
-    upgrade(app, request, &[], |app| Conversation::open(&app.gateway, &app.drain, "websocket")).await
+    let pass = door::pass_of(request.extensions());
+    let open = |app: &App| Conversation::open(&app.gateway, pass, &app.drain, "websocket");
+    upgrade(app, request, &[], open).await
 }
 
 /// Opens a WebSocket for a conversation, if that is what the request asks for, in one of these subprotocols if it names one.
@@ -101,9 +108,15 @@ async fn read(
     conversation: &Conversation,
     message_max: usize,
 ) -> Option<CloseFrame> {
+    let ended = conversation.ended();
+    tokio::pin!(ended);
     loop {
         let next = tokio::select! {
             next = timeout(SILENCE_MAX, stream.next()) => next,
+            ended = &mut ended => {
+                let code = if ended.is_superseded { SUPERSEDED } else { NOT_KNOWN };
+                return close(code, &ended.failure.message);
+            }
             () = conversation.is_drained() => return close(close_code::AWAY, "the gateway is about to stop"),
         };
         let frame = match next {

@@ -178,7 +178,7 @@ impl Gateway {
     pub(crate) fn caller_of(&self, task: &Task) -> Caller {
         match &task.birth.submit.from_agent {
             Some(agent) => self.fleet().caller(agent),
-            None => Caller::Operator,
+            None => Caller::OPERATOR,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! What the gateway does of its own accord: routing due work, probing agents, sweeping up, writing down what was
-//! kept in memory, sending webhooks, keeping in touch with MCP servers, and picking up after a start.
+//! kept in memory, sending webhooks, changing signing keys, keeping in touch with MCP servers, and picking up after a start.
 
 pub mod archiver;
+pub mod audit;
 pub mod dispatcher;
+pub mod identity;
 pub mod prober;
 pub mod recovery;
 pub mod servers;
@@ -23,7 +25,9 @@ pub fn start(gateway: &Arc<Gateway>, stop: &CancellationToken) -> TaskTracker {
     tracker.spawn(dispatcher::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(sweeper::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(prober::run(Arc::clone(gateway), stop.clone()));
+    tracker.spawn(identity::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(archiver::run(Arc::clone(gateway), stop.clone()));
+    tracker.spawn(audit::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(servers::run(Arc::clone(gateway), stop.clone()));
     tracker.spawn(webhooks::run(Arc::clone(gateway), stop.clone()));
     tracker.close();

@@ -1,8 +1,9 @@
-//! Picks up after a start: agents as they were stored, and every open task.
+//! Picks up after a start: agents as they were stored, who is known, and every open task.
 
 use std::sync::{Arc, PoisonError};
 
 use reach_core::fleet::Checked;
+use reach_schemas::AuditKind;
 
 use crate::gateway::Gateway;
 use crate::ops::servers::server_name;
@@ -20,7 +21,7 @@ pub struct Recovered {
     pub tasks: usize,
 }
 
-/// Reads agents and open tasks back. To be called once, before anything else runs.
+/// Reads agents, identities and open tasks back. To be called once, before anything else runs.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -30,7 +31,8 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
         let agent = row.card.agent_id.clone();
         if !recover_server(gateway, &row) {
             tracing::info!(%agent, "its MCP server is not in the configuration any more; the agent is forgotten");
-            gateway.committer.submit(Command::RemoveAgent(agent)).await?;
+            let audit = gateway.audit_event(AuditKind::AgentDeregistered, "configuration").on(agent.as_str());
+            gateway.committer.submit(Command::RemoveAgent(agent).audited(vec![audit])).await?;
             continue;
         }
         gateway.outbox.card_changed(&agent, row.changed_at);
@@ -47,6 +49,9 @@ pub async fn recover(gateway: &Arc<Gateway>) -> Result<Recovered, store::Error> 
                 tracing::error!(%agent, %error, "a stored card is no longer valid; the agent must register again")
             }
         }
+    }
+    for row in gateway.store.identities().await? {
+        gateway.identity.put(row);
     }
     recovered.tasks = recover_tasks(gateway).await?;
     Ok(recovered)

@@ -282,7 +282,7 @@ async fn a_connection_that_does_not_open_in_time_never_started() {
     let peers = peers(&origin).await;
     let delivered = peers.deliver(&endpoint(Protocol::Http, address), Effect::Write, Span::from_ms(300)).await;
     let (failure, trace) = failed(delivered);
-    assert_eq!((failure.code, trace), (ErrorCode::Unreachable, Trace::NotStarted), "{failure:?}");
+    assert_eq!((failure.code, trace), (ErrorCode::Timeout, Trace::NotStarted), "{failure:?}");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn a_card_with_an_endpoint_where_nothing_may_be_is_refused_at_the_door() {
             "endpoints": [{ "protocol": "websocket" }, { "protocol": "http", "address": address }],
         }))
         .unwrap();
-        let grant = authorize(Caller::Operator, Permission::Serve).unwrap();
+        let grant = authorize(Caller::OPERATOR, Permission::Serve).unwrap();
         gateway.register(grant, card, None).await.map(drop).map_err(|failure| (failure.code, failure.message))
     };
     for address in ["http://127.0.0.1:9000/work", "http://localhost/", "https://agents.example.com/", "http://8.8.8.8/"]

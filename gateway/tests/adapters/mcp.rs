@@ -112,8 +112,14 @@ async fn a_server_over_http_keeps_the_contract() {
     for dying in dying {
         let (failure, trace) = failed(world.call(&dying, "do_it", Effect::Write).await);
         assert_eq!((failure.code, trace), (ErrorCode::AgentLost, Trace::Unknown), "{failure:?}");
-        let (failure, trace) = failed(world.call(&dying, "do_it", Effect::Write).await);
-        assert_eq!((failure.code, trace), (ErrorCode::Unreachable, Trace::NotStarted), "{failure:?}");
+        // Its socket may outlive its last answer by a moment; what is lost there is no less unknown.
+        let mut after = failed(world.call(&dying, "do_it", Effect::Write).await);
+        for _ in 0..5 {
+            if (after.0.code, after.1) == (ErrorCode::AgentLost, Trace::Unknown) {
+                after = failed(world.call(&dying, "do_it", Effect::Write).await);
+            }
+        }
+        assert_eq!((after.0.code, after.1), (ErrorCode::Unreachable, Trace::NotStarted), "{:?}", after.0);
     }
     assert_eq!(world.call(&well, "do_it", Effect::Write).await, done(ECHO));
     let late = delivery(world.clock, Effect::Read, "{}", reach_schemas::Span::from_ms(300));

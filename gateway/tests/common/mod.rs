@@ -19,6 +19,7 @@ use reach_gateway::clock::Clock;
 use reach_gateway::gateway::{Gateway, Ports, Settings};
 use reach_gateway::outbound::Guard;
 use reach_gateway::sessions::Sessions;
+use reach_gateway::store::Store;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::transport::{HttpSettings, serve};
 use reach_gateway::upstream::Upstreams;
@@ -39,10 +40,16 @@ pub(crate) struct Running {
 
 /// A gateway that works, without a port.
 pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gateway> {
+    let gateway = gateway_over(settings, Arc::new(MemoryStore::new()), Clock::start());
+    drop(worker::start(&gateway, stop));
+    gateway
+}
+
+/// A gateway over a store and by a clock, of which nothing runs yet.
+pub(crate) fn gateway_over(settings: Settings, store: Arc<dyn Store>, clock: Clock) -> Arc<Gateway> {
     let sessions = Arc::new(Sessions::default());
-    let clock = Clock::start();
     let ports = Ports {
-        store: Arc::new(MemoryStore::new()),
+        store,
         memory: Arc::new(MemoryStore::new()),
         bus: Arc::new(Local::default()),
         adapters: adapters(&sessions, clock),
@@ -51,9 +58,7 @@ pub(crate) fn gateway(settings: Settings, stop: &CancellationToken) -> Arc<Gatew
         clock,
         rng: Rng::with_seed(7),
     };
-    let gateway = Gateway::new(ports, settings);
-    drop(worker::start(&gateway, stop));
-    gateway
+    Gateway::new(ports, settings)
 }
 
 fn adapters(sessions: &Arc<Sessions>, clock: Clock) -> Adapters {

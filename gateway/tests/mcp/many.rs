@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent_reach_sdk::{Context, HandlerError, Task};
 use futures_util::future::join_all;
+use reach_gateway::identity::Pass;
 use serde_json::{Value, json};
 
 use super::world::{Host, agent, alone, capability, echo, initialize};
@@ -35,7 +36,13 @@ async fn ten_thousand_sessions_that_are_abandoned_cost_little_and_are_forgotten(
     let headers = reqwest::header::HeaderMap::new();
     let open = async || {
         let (line, _notices) = reach_gateway::mcp::server::Line::channel(stop.child_token());
-        server.post(&headers, initialize("2025-11-25").as_bytes(), &line).await.opened.unwrap().id().to_owned()
+        server
+            .post(&Pass::Open, &headers, initialize("2025-11-25").as_bytes(), &line)
+            .await
+            .opened
+            .unwrap()
+            .id()
+            .to_owned()
     };
     open().await;
     let before = resident();

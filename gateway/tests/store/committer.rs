@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use reach_core::audit::{Checkpoint, Mark, Verifier};
 use reach_core::task::Task;
 use reach_gateway::store::committer::WAITING_MAX;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::store::{
-    AgentRow, Answer, Command, Committer, Counts, Document, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue,
-    OutboxQuery, OutboxRow, Outcome, Query, Store,
+    AgentRow, Answer, AuditLog, AuditQuery, Command, Committer, Counts, Document, Error, IdentityRow, KeyRow,
+    OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query, Store,
 };
-use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
+use reach_schemas::{AuditRow, IdempotencyKey, TaskId, Timestamp, WebhookId};
 use tokio::sync::Semaphore;
 
 use crate::make::{insert, insert_keyed, key, task};
@@ -67,6 +68,9 @@ impl Store for Slow {
     fn document<'a>(&'a self, name: &'a str) -> Answer<'a, Option<Document>> {
         self.inner.document(name)
     }
+    fn identities(&self) -> Answer<'_, Vec<IdentityRow>> {
+        self.inner.identities()
+    }
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
         self.inner.outbox_due(ask)
     }
@@ -84,6 +88,24 @@ impl Store for Slow {
     }
     fn check(&self) -> Answer<'_, ()> {
         self.inner.check()
+    }
+}
+
+impl AuditLog for Slow {
+    fn audit_head(&self) -> Answer<'_, Mark> {
+        self.inner.audit_head()
+    }
+    fn audit_list(&self, query: AuditQuery) -> Answer<'_, Vec<AuditRow>> {
+        self.inner.audit_list(query)
+    }
+    fn audit_check(&self, verifier: Verifier, rows: u32) -> Answer<'_, (Verifier, bool)> {
+        self.inner.audit_check(verifier, rows)
+    }
+    fn audit_checkpoints(&self, after: u64, limit: u32) -> Answer<'_, Vec<Checkpoint>> {
+        self.inner.audit_checkpoints(after, limit)
+    }
+    fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>> {
+        self.inner.audit_checkpoint()
     }
 }
 

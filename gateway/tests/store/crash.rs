@@ -8,8 +8,10 @@ use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use reach_core::audit::{Event, Mark, Verifier};
+use reach_gateway::store::sqlite::AuditFile;
 use reach_gateway::store::{Command, Committer, Outcome, Store};
-use reach_schemas::{PhaseName, TaskId};
+use reach_schemas::{AuditKind, ErrorCode, PhaseName, TaskId};
 use rusqlite::Connection;
 
 use crate::make::{self, at, commit, finish, insert_keyed, key, redrive, stepped, task};
@@ -24,7 +26,12 @@ async fn caller(committer: Committer, first: u64) {
         let accepted = stepped(&born, PhaseName::Accepted, 5);
         tell(&committer, commit(accepted.clone()), &accepted).await;
         let dead = stepped(&accepted, PhaseName::DeadLettered, 6);
-        tell(&committer, finish(dead.clone(), 100), &dead).await;
+        let event = Event::new(at(6), AuditKind::ReachFailed, "alice").failed(ErrorCode::Timeout).about(dead.id());
+        tell(&committer, finish(dead.clone(), 100).audited(vec![event]), &dead).await;
+        // Another gateway was first: there is nothing to be written down.
+        let late = Event::new(at(6), AuditKind::TaskRedriven, "late").about(dead.id());
+        let outcome = committer.submit(finish(dead.clone(), 100).audited(vec![late])).await.unwrap();
+        assert!(matches!(outcome, Outcome::Conflict { .. }), "{outcome:?}");
         let again = stepped(&dead, PhaseName::Submitted, 7);
         tell(&committer, redrive(again.clone()), &again).await;
         let completed = stepped(&again, PhaseName::Completed, 8);
@@ -90,6 +97,21 @@ fn check_whole(path: &Path) {
     none("states without their task", "open WHERE no NOT IN (SELECT no FROM task)");
     none("tasks with two states", "open JOIN done USING (no)");
     none("open tasks whose key expires", "key JOIN open ON no = task_no WHERE expires_at IS NOT NULL");
+    // The dead letter is version 2.
+    none(
+        "dead letters without their row of the audit log",
+        "(SELECT no, version FROM open UNION ALL SELECT no, version FROM done) JOIN task USING (no)
+         WHERE version >= 2 AND (SELECT count(*) FROM audit WHERE task_id = task.id) <> 1",
+    );
+    none(
+        "rows of the audit log without their dead letter",
+        "audit JOIN task ON task.id = task_id
+         JOIN (SELECT no, version FROM open UNION ALL SELECT no, version FROM done) USING (no) WHERE version < 2",
+    );
+    none("rows of what came to nothing", "audit WHERE actor = 'late'");
+    none("rows of no task", "audit WHERE task_id NOT IN (SELECT id FROM task)");
+    let (verifier, _) = AuditFile::open(path).unwrap().check(Verifier::new(Mark::origin(), []), u32::MAX).unwrap();
+    assert_eq!(verifier.finding(), None);
     none("finished tasks whose key does not", "key JOIN done ON no = task_no WHERE expires_at IS NULL");
 }
 

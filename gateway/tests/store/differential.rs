@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
+use reach_core::audit::{Checkpoint, Event, Hash, Mark};
 use reach_core::task::Task;
 use reach_gateway::store::{Command, OutboxRow, Outcome, Query, Stage, Store};
 use reach_schemas::{ErrorCode, PhaseName};
 
+use crate::audit;
 use crate::make::{self, agent, asked_by, at, failing, id, key, phase_at, purge, scoped, task, tried};
 use crate::outbox::{self, message, sending, webhook};
 
@@ -64,6 +66,19 @@ enum Wish {
     },
     Forget {
         n: u64,
+    },
+    Audit {
+        n: u64,
+        count: usize,
+    },
+    Pin {
+        seq: u64,
+    },
+    /// A command and what is written down of it.
+    Audited {
+        wish: Box<Wish>,
+        n: u64,
+        count: usize,
     },
 }
 
@@ -126,7 +141,15 @@ fn wish() -> impl Strategy<Value = Wish> {
     let put = (0..AGENTS.len(), 0..3_u64).prop_map(|(agent, generation)| Wish::PutAgent { agent, generation });
     let remove = (0..AGENTS.len()).prop_map(|agent| Wish::RemoveAgent { agent });
     let forget = (0..TASKS).prop_map(|n| Wish::Forget { n });
-    prop_oneof![6 => insert, 10 => commit, 3 => note, 2 => purge, 1 => put, 1 => remove, 1 => forget]
+    let audit = (0..TIME_MAX, 0..3_usize).prop_map(|(n, count)| Wish::Audit { n, count });
+    let pin = (0..TIME_MAX).prop_map(|seq| Wish::Pin { seq });
+    let change = prop_oneof![6 => insert, 10 => commit, 3 => note, 2 => purge, 1 => put, 1 => remove, 1 => forget];
+    let told = prop::option::of((0..TIME_MAX, 1..3_usize));
+    let change = (change, told).prop_map(|(wish, told)| match told {
+        Some((n, count)) => Wish::Audited { wish: Box::new(wish), n, count },
+        None => wish,
+    });
+    prop_oneof![25 => change, 1 => audit, 1 => pin]
 }
 
 fn with_agent(task: Task, agent: Option<usize>) -> Task {
@@ -142,6 +165,10 @@ fn asked(n: u64, mut task: Task) -> Task {
         task.state.target.capability = Some("wish".parse().unwrap());
     }
     if n.is_multiple_of(2) { asked_by(CALLERS[(n / 2) as usize % CALLERS.len()], task) } else { task }
+}
+
+fn events(n: u64, count: usize) -> Vec<Event> {
+    (n..).take(count).map(audit::event).collect()
 }
 
 async fn command(model: &dyn Store, wish: &Wish) -> Command {
@@ -177,6 +204,14 @@ async fn command(model: &dyn Store, wish: &Wish) -> Command {
         Wish::PutAgent { agent: name, generation } => Command::PutAgent(agent(AGENTS[name], generation)),
         Wish::RemoveAgent { agent } => Command::RemoveAgent(AGENTS[agent].parse().unwrap()),
         Wish::Forget { n } => Command::Forget(id(n)),
+        Wish::Audit { n, count } => Command::Audit(events(n, count)),
+        Wish::Pin { seq } => Command::PinAudit(Checkpoint {
+            mark: Mark { seq, hash: Hash([1; 32]) },
+            at: at(seq),
+            key: [2; 32],
+            signature: [3; 64],
+        }),
+        Wish::Audited { ref wish, n, count } => Box::pin(command(model, wish)).await.audited(events(n, count)),
     }
 }
 
@@ -232,6 +267,7 @@ async fn everything(store: &dyn Store) -> Vec<String> {
         said.push(format!("{query:?}: {count}: {found:?}"));
     }
     said.extend(outbox::everything(store, MESSAGES, (0..TASKS).map(id)).await);
+    said.extend(audit::everything(store).await);
     said.push(format!("{:?}", store.agents().await.unwrap()));
     let counts = store.counts().await.unwrap();
     said.push(format!("{} open, {:?}, {} keys", counts.open, counts.done, counts.keys));

@@ -7,10 +7,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use reach_core::task::{Plan, Task};
 use reach_gateway::store::{Committer, Outcome, Query, Store};
-use reach_gateway::stores::Stores;
+use reach_gateway::stores::{Stores, Told};
 use reach_schemas::PhaseName::{Accepted, Completed, DeadLettered, Routed};
 use reach_schemas::{Effect, Span, Tier};
 
+use crate::audit;
 use crate::make::{Kept, at, id, memory, phase_at, sqlite, stepped, task, tried};
 use crate::outbox::{message, webhook};
 
@@ -57,7 +58,7 @@ impl World {
 
     async fn commit(&self, next: &Task) -> Outcome {
         let turn = self.stores.turn(next.id()).await;
-        self.stores.commit(&turn, next, false, None, at(9), Vec::new()).await.unwrap()
+        self.stores.commit(&turn, next, false, None, at(9), Told::default()).await.unwrap()
     }
 
     /// The versions of task 1 in memory and on disk.
@@ -74,7 +75,7 @@ async fn steps(stores: Arc<Stores>, times: u64) -> u64 {
         let turn = stores.turn(id(1)).await;
         let stands = stores.load(id(1)).await.unwrap().expect("the task is in neither store");
         let outcome =
-            stores.commit(&turn, &stepped(&stands, Accepted, 5), false, None, at(5), Vec::new()).await.unwrap();
+            stores.commit(&turn, &stepped(&stands, Accepted, 5), false, None, at(5), Told::default()).await.unwrap();
         assert_eq!(outcome, Outcome::Committed);
         taken += 1;
     }
@@ -120,15 +121,18 @@ async fn a_step_that_may_not_be_taken_in_memory_takes_the_task_along() {
 }
 
 #[tokio::test]
-async fn a_step_that_is_told_of_takes_the_task_along_with_the_message() {
+async fn a_step_that_is_told_of_takes_the_task_along_with_the_message_and_the_audit_row() {
     let world = World::new().await;
     let completed = stepped(&born(1), Completed, 5);
     assert!(completed.may_stay_in_memory());
     let turn = world.stores.turn(id(1)).await;
     let rows = vec![message(1, 1, "a.example", 5)];
-    let outcome = world.stores.commit(&turn, &completed, false, None, at(5), rows.clone()).await.unwrap();
+    let told = Told { outbox: rows.clone(), audit: vec![audit::event(1)] };
+    let outcome = world.stores.commit(&turn, &completed, false, None, at(5), told).await.unwrap();
     assert_eq!((outcome, world.versions().await), (Outcome::Committed, (None, Some(1))));
     assert_eq!(world.durable.store.outbox_row(webhook(1)).await.unwrap().as_ref(), rows.first());
+    assert_eq!(audit::rows(&*world.durable.store).await.len(), 1);
+    assert_eq!(audit::rows(&*world.memory.store).await, []);
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ pub(crate) enum Layer {
 /// Which module belongs to which layer; the longest path that fits counts. A new module gets its line here.
 const LAYERS: &[(&str, Layer)] = &[
     ("store", Layer::Port),
+    ("audit", Layer::Port),
     ("bus", Layer::Port),
     ("adapter", Layer::Port),
     ("clock", Layer::Port),
@@ -51,6 +52,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("adapter::mcp", Layer::Edge),
     ("telemetry", Layer::Edge),
     ("gateway", Layer::UseCase),
+    ("identity", Layer::UseCase),
     ("stores", Layer::UseCase),
     ("turns", Layer::UseCase),
     ("rates", Layer::UseCase),
@@ -63,6 +65,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("rpc", Layer::Dialect),
     ("rest", Layer::Dialect),
     ("mcp", Layer::Dialect),
+    ("oauth", Layer::Dialect),
     ("transport", Layer::Transport),
     ("boot", Layer::Assembly),
     ("config", Layer::Assembly),

@@ -53,7 +53,7 @@ impl World {
         if answer["error"].is_object() { answer["error"].clone() } else { answer["result"].clone() }
     }
 
-    /// Asks the MCP server as an agent, and gives its result or its error.
+    /// Asks the MCP server as an agent, or as the operator if it names none, and gives its result or its error.
     pub(crate) async fn mcp(&self, agent: &str, method: &str, mut params: Value) -> Value {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -66,8 +66,10 @@ impl World {
             ("accept", "application/json, text/event-stream"),
             ("mcp-protocol-version", "2026-07-28"),
             ("mcp-method", method),
-            ("reach-agent", agent),
         ];
+        if !agent.is_empty() {
+            headers.push(("reach-agent", agent));
+        }
         if !name.is_empty() {
             headers.push(("mcp-name", &name));
         }
@@ -104,7 +106,7 @@ pub(crate) fn id(agent: &str) -> AgentId {
 }
 
 pub(crate) fn operator(permission: Permission) -> Grant {
-    authorize(Caller::Operator, permission).unwrap()
+    authorize(Caller::OPERATOR, permission).unwrap()
 }
 
 /// An agent that offers one thing.

@@ -133,5 +133,5 @@ async fn a_stop_waits_for_the_word_that_pushed_work_arrived() {
 }
 
 fn grant() -> reach_core::access::Grant {
-    reach_core::access::authorize(reach_core::access::Caller::Operator, reach_schemas::Permission::OwnTask).unwrap()
+    reach_core::access::authorize(reach_core::access::Caller::OPERATOR, reach_schemas::Permission::OwnTask).unwrap()
 }

@@ -38,6 +38,9 @@ answers! {
         /// What is odd about the card, though it was accepted.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
+        /// The agent's token, if it showed a join token or its key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<super::AgentToken>,
     }
     /// The answer to `agent/heartbeat`.
     HeartbeatAnswer {
@@ -48,6 +51,10 @@ answers! {
         stop: Vec<Working>,
         /// How many tasks wait for it to pull them.
         waiting: u32,
+        /// The agent's next token, once the one that it called with has lived for half of its time. From its first use
+        /// on, the one before it lives for 10 minutes at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<super::AgentToken>,
     }
     /// An agent as it is now.
     AgentView {

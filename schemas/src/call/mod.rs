@@ -1,6 +1,7 @@
 //! Parameters and results of the methods, one pair a method where it has fields of its own.
 
 mod answers;
+mod audit;
 mod config;
 mod dead_letters;
 mod human;
@@ -9,8 +10,10 @@ mod params;
 mod policy;
 mod probe;
 mod server;
+mod token;
 
 pub use answers::*;
+pub use audit::*;
 pub use config::*;
 pub use dead_letters::*;
 pub use human::*;
@@ -19,6 +22,7 @@ pub use params::*;
 pub use policy::*;
 pub use probe::*;
 pub use server::*;
+pub use token::*;
 
 use crate::Span;
 

@@ -80,6 +80,19 @@ impl AgentBuilder {
         self
     }
 
+    /// What lets the agent in for the first time; later it shows its key. Unless given, `AGENT_REACH_JOIN`, else none: see
+    /// [`ClientBuilder::join`](crate::ClientBuilder::join).
+    pub fn join(mut self, join: impl Into<String>) -> Self {
+        self.client = self.client.join(join);
+        self
+    }
+
+    /// The file with the agent's key: see [`ClientBuilder::key_file`](crate::ClientBuilder::key_file).
+    pub fn key_file(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.client = self.client.key_file(path);
+        self
+    }
+
     /// All else about the connection to the gateway.
     pub fn connection(mut self, client: ClientBuilder) -> Self {
         self.client = client;

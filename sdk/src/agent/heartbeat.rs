@@ -24,7 +24,12 @@ pub(super) async fn beat(worker: Arc<Worker>, closed: CancellationToken) {
         tokio::select! {
             // A beat that takes as long as until the next one has missed its point.
             answer = timeout(interval, once(&worker)) => match answer {
-                Ok(Ok(answer)) => heed(&worker, &answer.stop),
+                Ok(Ok(answer)) => {
+                    heed(&worker, &answer.stop);
+                    if let Some(token) = answer.token {
+                        worker.client.inner.target.credentials.take(token);
+                    }
+                }
                 Ok(Err(Error::NotFound(_))) => register_again(&worker).await,
                 Ok(Err(error)) => tracing::warn!(agent_id = %worker.card.agent_id, %error, "heartbeat failed"),
                 Err(_) => tracing::warn!(agent_id = %worker.card.agent_id, "heartbeat was not answered"),

@@ -1,14 +1,17 @@
 //! What a client is told before it connects.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reach_schemas::AgentId;
+use tokio::time::Instant;
 
 use super::{Client, Inner, RetryPolicy};
 use crate::error::{Error, Result};
+use crate::identity::{Credentials, Papers};
 use crate::transport::ws::{Ears, Link};
-use crate::transport::{Target, Transport, no_wss};
+use crate::transport::{Target, Transport};
 
 /// Where the gateway is unless said otherwise.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7340";
@@ -17,7 +20,7 @@ pub const DEFAULT_URL: &str = "http://127.0.0.1:7340";
 #[derive(Clone, Default)]
 pub struct ClientBuilder {
     url: Option<String>,
-    token: Option<String>,
+    papers: Papers,
     from_agent: Option<String>,
     retry: RetryPolicy,
     call_timeout: Option<Duration>,
@@ -36,7 +39,24 @@ impl ClientBuilder {
     /// The bearer token that shows who calls. Unless given, `AGENT_REACH_TOKEN`, else none.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.token = Some(token.into());
+        self.papers.token = Some(token.into().into());
+        self
+    }
+
+    /// What lets the agent on whose behalf calls are made in for the first time: a join token, or the secret of its
+    /// namespace. The agent is given a key then, which is kept in a file, and later shows that. Unless given,
+    /// `AGENT_REACH_JOIN`, else none.
+    #[must_use]
+    pub fn join(mut self, join: impl Into<String>) -> Self {
+        self.papers.join = Some(join.into().into());
+        self
+    }
+
+    /// The file with the key of the agent on whose behalf calls are made; it is made if it is needed. Unless given,
+    /// `AGENT_REACH_KEY_FILE`, else `.agent-reach/NAME@NAMESPACE.key` in the user's folder.
+    #[must_use]
+    pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.papers.key_file = Some(path.into());
         self
     }
 
@@ -84,36 +104,61 @@ impl ClientBuilder {
         Ok(client)
     }
 
+    /// As [`ClientBuilder::connect`], but where nobody listens yet, it is tried again as the retry policy has it.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`]; the error of the last try.
+    pub async fn connect_patiently(self) -> Result<Client> {
+        let begun = Instant::now();
+        let mut retry = 0;
+        loop {
+            let error = match self.clone().connect().await {
+                Ok(client) => return Ok(client),
+                Err(error) => error,
+            };
+            let next = self.retry.next(&error, true, retry, begun.elapsed(), fastrand::f64());
+            let Some(pause) = next else { return Err(error) };
+            tracing::debug!(retry, ?pause, %error, "will connect again");
+            tokio::time::sleep(pause).await;
+            retry += 1;
+        }
+    }
+
     /// Makes the client and waits for nothing.
     pub(crate) fn open(self) -> Result<Client> {
-        let transport = Transport::open(self.target()?)?;
-        self.over(transport)
+        let target = self.target()?;
+        self.over(Transport::open(target.clone())?, target)
     }
 
     /// Makes a client over a WebSocket that also hears what the gateway has to say.
     pub(crate) fn open_socket(self, ears: Ears) -> Result<(Client, Arc<Link>)> {
-        let mut target = self.target()?;
-        if matches!(target.url.scheme(), "https" | "wss") {
-            return Err(no_wss());
-        }
-        target.url.set_scheme("ws").map_err(|()| Error::Config(format!("{} is no URL of a gateway", target.url)))?;
-        let link = Arc::new(Link::open(target, ears));
-        let client = self.over(Transport::Ws(link.clone()))?;
+        let target = self.target()?.over_websocket()?;
+        let link = Arc::new(Link::open(target.clone(), ears));
+        let client = self.over(Transport::Ws(link.clone()), target)?;
         Ok((client, link))
     }
 
-    fn over(self, transport: Transport) -> Result<Client> {
-        let from_agent: Option<AgentId> =
-            self.from_agent.as_deref().map(str::parse).transpose().map_err(Error::config)?;
+    fn agent(&self) -> Result<Option<AgentId>> {
+        self.from_agent.as_deref().map(str::parse).transpose().map_err(Error::config)
+    }
+
+    fn over(self, transport: Transport, target: Target) -> Result<Client> {
+        let from_agent = self.agent()?;
         let call_timeout = self.call_timeout.unwrap_or(Duration::from_secs(30));
-        Ok(Client { inner: Arc::new(Inner { transport, from_agent, retry: self.retry, call_timeout }) })
+        let inner = Inner { transport, target, from_agent, retry: self.retry, call_timeout };
+        Ok(Client { inner: Arc::new(inner) })
     }
 
     fn target(&self) -> Result<Target> {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let url = self.url.clone().or_else(|| set("AGENT_REACH_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
         let url = url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))?;
-        let token = self.token.clone().or_else(|| set("AGENT_REACH_TOKEN"));
-        Ok(Target { url, token, connect_timeout: self.connect_timeout.unwrap_or(Duration::from_secs(5)) })
+        let papers = Papers {
+            token: self.papers.token.clone().or_else(|| set("AGENT_REACH_TOKEN").map(Into::into)),
+            join: self.papers.join.clone().or_else(|| set("AGENT_REACH_JOIN").map(Into::into)),
+            key_file: self.papers.key_file.clone().or_else(|| set("AGENT_REACH_KEY_FILE").map(Into::into)),
+        };
+        let credentials = Arc::new(Credentials::new(papers, self.agent()?)?);
+        Ok(Target { url, credentials, connect_timeout: self.connect_timeout.unwrap_or(Duration::from_secs(5)) })
     }
 }

@@ -22,6 +22,11 @@ impl Client {
         TaskRequest::new(self.clone()).intent(intent)
     }
 
+    /// A task in the making, from a request that is there already.
+    pub fn request(&self, submit: impl Into<Submit>) -> TaskRequest {
+        TaskRequest::from_submit(self.clone(), submit.into())
+    }
+
     /// Submits a task. Once this returns, the task is durable.
     ///
     /// A request without a key gets one of its own, the same over all tries of this submit.

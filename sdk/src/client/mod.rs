@@ -1,11 +1,13 @@
 //! The caller's side: one [`Client`], cloned freely, shared by as many tasks as there are.
 
+mod abandon;
 mod builder;
 mod calls;
 mod handle;
 mod request;
 mod retry;
 mod wait;
+mod watch;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,14 +19,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+pub use abandon::CancelOnDrop;
 pub use builder::{ClientBuilder, DEFAULT_URL};
 pub use handle::{Completed, TaskHandle};
 pub use request::TaskRequest;
 pub use retry::RetryPolicy;
 pub(crate) use retry::is_passing;
+pub use watch::Watch;
 
 use crate::error::{Error, Result};
-use crate::transport::{Call, Transport};
+use crate::transport::{Call, Target, Transport};
 
 /// A caller of the gateway. Cloning is cheap, and all clones share their connections.
 #[derive(Clone)]
@@ -34,6 +38,8 @@ pub struct Client {
 
 pub(crate) struct Inner {
     transport: Transport,
+    /// Where the gateway is, for those who need a connection of their own.
+    pub(crate) target: Target,
     from_agent: Option<AgentId>,
     retry: RetryPolicy,
     call_timeout: Duration,
@@ -60,7 +66,7 @@ impl Client {
         ClientBuilder::default()
     }
 
-    /// A client as `AGENT_REACH_URL` and `AGENT_REACH_TOKEN` say.
+    /// A client as `AGENT_REACH_URL`, `AGENT_REACH_TOKEN`, `AGENT_REACH_JOIN` and `AGENT_REACH_KEY_FILE` say.
     ///
     /// # Errors
     /// As [`ClientBuilder::connect`].
@@ -159,7 +165,10 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::ServerAdd
         | Method::ServerRemove
         | Method::PolicyPut
-        | Method::WebhookRetry => false,
+        | Method::WebhookRetry
+        | Method::TokenIssue
+        | Method::TokenCreateJoin
+        | Method::TokenCreateOperator => false,
         Method::AgentRegister
         | Method::AgentHeartbeat
         | Method::AgentDrain
@@ -190,8 +199,16 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::PolicyGet
         | Method::PolicyTest
         | Method::ServerList
+        | Method::TokenTrustKey
+        | Method::TokenList
+        | Method::TokenRevoke
         | Method::WebhookList
-        | Method::WebhookGet => true,
+        | Method::WebhookGet
+        | Method::AuditTail
+        | Method::AuditSearch
+        | Method::AuditVerify
+        | Method::AuditExport
+        | Method::AuditCheckpoint => true,
     }
 }
 

@@ -8,7 +8,7 @@ use reach_schemas::call::{OnFailed, OnInFlight, Resolved};
 use reach_schemas::{Callback, Mode, RawJson, Submit};
 use serde::Serialize;
 
-use super::{Client, Completed, TaskHandle};
+use super::{Client, Completed, TaskHandle, abandon};
 use crate::error::{Error, Result};
 
 /// A task in the making; from [`Client::task`] or [`Client::intent`]. A part that cannot be used is reported when the
@@ -20,12 +20,18 @@ pub struct TaskRequest {
     submit: Submit,
     timeout: Option<Duration>,
     is_keyless: bool,
+    is_cancelled_with: bool,
     mistake: Option<Error>,
 }
 
 impl TaskRequest {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, submit: Submit::default(), timeout: None, is_keyless: false, mistake: None }
+        Self::from_submit(client, Submit::default())
+    }
+
+    pub(crate) fn from_submit(client: Client, submit: Submit) -> Self {
+        let timeout = submit.deadline.map(Into::into);
+        Self { client, submit, timeout, is_keyless: false, is_cancelled_with: false, mistake: None }
     }
 
     /// Asks for this capability.
@@ -99,6 +105,13 @@ impl TaskRequest {
         self
     }
 
+    /// For [`TaskRequest::reach`]: calls the task off if its future is dropped, or gives up waiting, before the task has
+    /// ended; also if the task's id was not known yet.
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.is_cancelled_with = true;
+        self
+    }
+
     /// What an earlier task of the same key that did not end well means.
     pub fn on_failed(mut self, on_failed: OnFailed) -> Self {
         self.submit.on_failed = on_failed;
@@ -168,7 +181,11 @@ impl TaskRequest {
     pub async fn reach(self) -> Result<Completed> {
         // The gateway ends the task at its deadline; a moment more lets that answer come back.
         let timeout = self.timeout.map(|timeout| timeout + Duration::from_secs(5));
+        let is_cancelled_with = self.is_cancelled_with;
         let (client, submit) = self.finish()?;
+        if is_cancelled_with {
+            return abandon::reach(client, submit, timeout).await;
+        }
         client.reach_as_is(submit, timeout).await
     }
 

@@ -1,7 +1,7 @@
 //! How calls get to the gateway: one request each over HTTP, or all over one WebSocket. Transports try once;
 //! whether to try again is decided above them.
 
-mod http;
+pub(crate) mod http;
 pub(crate) mod rpc;
 pub(crate) mod ws;
 
@@ -12,6 +12,7 @@ use std::time::Duration;
 use reach_schemas::RawJson;
 
 use crate::error::{Error, Result};
+use crate::identity::Credentials;
 
 /// One call as it goes out.
 pub(crate) struct Call {
@@ -24,12 +25,25 @@ pub(crate) struct Call {
 }
 
 /// Where the gateway is, and how we show who we are.
+#[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) url: reqwest::Url,
-    pub(crate) token: Option<String>,
+    pub(crate) credentials: Arc<Credentials>,
     pub(crate) connect_timeout: Duration,
 }
 
+impl Target {
+    /// The same gateway, where it takes WebSockets.
+    pub(crate) fn over_websocket(mut self) -> Result<Self> {
+        if matches!(self.url.scheme(), "https" | "wss") {
+            return Err(no_wss());
+        }
+        self.url.set_scheme("ws").map_err(|()| Error::Config(format!("{} is no URL of a gateway", self.url)))?;
+        Ok(self)
+    }
+}
+
+#[expect(clippy::large_enum_variant, reason = "there is one of it a client")]
 pub(crate) enum Transport {
     Http(http::Http),
     Ws(Arc<ws::Link>),
@@ -72,7 +86,7 @@ impl Transport {
 }
 
 /// The error for what a WebSocket over TLS would be needed for.
-pub(crate) fn no_wss() -> Error {
+fn no_wss() -> Error {
     Error::Config("wss:// is not built in yet; over TLS, call by https:// and serve by pulling or by HTTP".to_owned())
 }
 

@@ -9,16 +9,10 @@ use crate::soon;
 use crate::view::{TASK, completed, task};
 use crate::ws_gateway::WsGateway;
 
-async fn client(gateway: &WsGateway) -> (Client, crate::ws_gateway::Peer) {
-    let connecting = Client::builder().url(gateway.url()).connect();
-    let (client, peer) = tokio::join!(connecting, gateway.accept());
-    (client.unwrap(), peer)
-}
-
 #[tokio::test]
 async fn many_calls_share_one_connection_and_answers_find_their_calls() {
     let gateway = WsGateway::start().await;
-    let (client, mut peer) = client(&gateway).await;
+    let (client, mut peer) = gateway.client().await;
     let calls: Vec<_> = (0..20)
         .map(|n| {
             let client = client.clone();
@@ -40,7 +34,7 @@ async fn many_calls_share_one_connection_and_answers_find_their_calls() {
 #[tokio::test]
 async fn a_submit_whose_connection_breaks_is_sent_again_under_its_key() {
     let gateway = WsGateway::start().await;
-    let (client, mut peer) = client(&gateway).await;
+    let (client, mut peer) = gateway.client().await;
     let submitting = tokio::spawn(async move { client.task("sum").submit().await });
     let first = peer.expect("task/submit").await;
     drop(peer);
@@ -54,7 +48,7 @@ async fn a_submit_whose_connection_breaks_is_sent_again_under_its_key() {
 #[tokio::test]
 async fn what_may_not_be_repeated_fails_with_its_connection() {
     let gateway = WsGateway::start().await;
-    let (client, mut peer) = client(&gateway).await;
+    let (client, mut peer) = gateway.client().await;
     let calling = tokio::spawn(async move { client.call::<u64>("echo", &json!({})).await });
     peer.expect("echo").await;
     drop(peer);
@@ -65,7 +59,7 @@ async fn what_may_not_be_repeated_fails_with_its_connection() {
 #[tokio::test]
 async fn waiting_outlives_a_lost_connection() {
     let gateway = WsGateway::start().await;
-    let (client, mut peer) = client(&gateway).await;
+    let (client, mut peer) = gateway.client().await;
     let waiting =
         tokio::spawn(async move { client.wait_for_result(TASK.parse().unwrap(), Duration::from_secs(60)).await });
     peer.expect("task/wait").await;
@@ -79,7 +73,7 @@ async fn waiting_outlives_a_lost_connection() {
 #[tokio::test]
 async fn a_request_that_nobody_answers_is_refused_and_not_left_hanging() {
     let gateway = WsGateway::start().await;
-    let (_client, mut peer) = client(&gateway).await;
+    let (_client, mut peer) = gateway.client().await;
     let id = peer.request("agent/probe", json!({})).await;
     let answer = peer.read().await;
     assert_eq!(answer["id"], id);
@@ -93,4 +87,14 @@ async fn nobody_there_is_told_at_once() {
     drop(gateway);
     let failed = Client::builder().url(url).connect().await.unwrap_err();
     assert!(matches!(failed, Error::Transport { sent: false, .. }), "{failed:?}");
+}
+
+#[tokio::test]
+async fn one_who_is_patient_connects_to_a_gateway_that_comes_later() {
+    let gateway = WsGateway::start().await;
+    let connecting = tokio::spawn(Client::builder().url(gateway.url()).connect_patiently());
+    drop(soon(gateway.accept_raw()).await);
+    let peer = gateway.accept().await;
+    assert!(soon(connecting).await.unwrap().is_ok());
+    drop(peer);
 }

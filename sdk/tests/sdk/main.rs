@@ -6,6 +6,7 @@ mod agent_pull;
 mod agent_ws;
 mod agent_ws_faults;
 mod client_http;
+mod client_watch;
 mod client_ws;
 mod http_gateway;
 mod view;

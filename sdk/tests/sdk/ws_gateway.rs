@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use agent_reach_sdk::Client;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,6 +35,18 @@ impl WsGateway {
 
     pub(crate) fn url(&self) -> String {
         format!("ws://{}", self.address)
+    }
+
+    /// A client, and the gateway's end of its connection.
+    pub(crate) async fn client(&self) -> (Client, Peer) {
+        let connecting = Client::builder().url(self.url()).connect();
+        let (client, peer) = tokio::join!(connecting, self.accept());
+        (client.unwrap(), peer)
+    }
+
+    /// Takes a connection before anything was said on it.
+    pub(crate) async fn accept_raw(&self) -> TcpStream {
+        self.listener.accept().await.unwrap().0
     }
 
     pub(crate) async fn accept(&self) -> Peer {

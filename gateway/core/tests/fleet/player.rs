@@ -203,7 +203,7 @@ impl Player {
             intent: line.set("say").map(words),
             namespace: line.read_set("in"),
         };
-        let caller = line.read_set("by").map_or(Caller::Operator, |agent| self.fleet.caller(&agent));
+        let caller = line.read_set("by").map_or(Caller::OPERATOR, |agent| self.fleet.caller(&agent));
         let tried: Vec<AgentId> =
             line.set("tried").map(|ids| ids.split(',').map(|id| id.parse().unwrap()).collect()).unwrap_or_default();
         let params = line.set("with").map(|json| RawJson::parse(json).unwrap());

@@ -100,7 +100,7 @@ impl World {
 
     fn caller_of(&self, gateway: usize, task: &Task) -> Caller {
         let fleet = &self.gateways[gateway].fleet;
-        task.birth.submit.from_agent.as_ref().map_or(Caller::Operator, |agent| fleet.caller(agent))
+        task.birth.submit.from_agent.as_ref().map_or(Caller::OPERATOR, |agent| fleet.caller(agent))
     }
 
     /// Asks the gateway's router. What comes of it as an event, and what was taken for it.

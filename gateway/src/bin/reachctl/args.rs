@@ -1,11 +1,15 @@
 //! The command line, as its user writes it.
 
+mod audit;
 mod config;
 mod dead_letters;
 mod human;
 mod policy;
 mod server;
 mod task;
+mod token;
+
+use std::path::PathBuf;
 
 use agent_reach_sdk::client::DEFAULT_URL;
 use agent_reach_sdk::schemas::call::LIST_MAX;
@@ -14,12 +18,14 @@ use agent_reach_sdk::{AgentId, PhaseName, Span, TaskId};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use audit::{Audit, AuditFilter};
 pub(crate) use config::Config;
 pub(crate) use dead_letters::DeadLetters;
 pub(crate) use human::{Held, Human};
 pub(crate) use policy::Policy;
 pub(crate) use server::{Add, AddMcp, Remove};
 pub(crate) use task::{TaskFlags, new_key};
+pub(crate) use token::{RevokeArgs, Token};
 
 use crate::exit;
 
@@ -32,6 +38,9 @@ pub(crate) struct Cli {
     /// The gateway
     #[arg(long, global = true, value_name = "URL", env = "AGENT_REACH_URL", default_value = DEFAULT_URL)]
     pub(crate) url: String,
+    /// A file with the bearer token that shows who calls, for example DATA/operator-key of the gateway
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Print the wire's objects: one JSON document, or JSON lines with --watch
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -68,6 +77,9 @@ pub(crate) enum Command {
     /// Look at the policy over who may do what with whom, change it, and ask it
     #[command(subcommand)]
     Policy(Policy),
+    /// Look into the audit log, and check that nobody changed it
+    #[command(subcommand)]
+    Audit(Audit),
     /// Send an agent no new work; what it has may finish
     Drain { agent: AgentId },
     /// Register an agent by its card
@@ -91,6 +103,9 @@ pub(crate) enum Command {
     /// Look at what the gateway goes by, check a configuration file, and have it taken on
     #[command(subcommand)]
     Config(Config),
+    /// Let agents and operators in, see who may call, and end tokens
+    #[command(subcommand)]
+    Token(Token),
     /// Call any JSON-RPC method and print what it answers
     Call {
         /// The method, for example task/get
@@ -333,8 +348,18 @@ mod tests {
             "webhooks retry",
             "webhooks retry --failed msg_01980c5e7a007c3a9b1e5f2d4c6a8e01",
             "human answer",
+            "audit",
+            "audit tail -n 0",
+            "audit search --kind refused",
             "human refuse 0198a000-0000-7000-8000-000000000001",
             "human take 0198a000-0000-7000-8000-000000000001 --queue desk",
+            "token create-join",
+            "token create-join news",
+            "token create-operator alice",
+            "token create-operator alice --role root",
+            "token revoke",
+            "token revoke --agent a@b --operator alice",
+            "token revoke --operator alice --forget-key",
             "add mcp files",
             "add mcp files http://h/mcp -- npx x",
             "add mcp files http://h/mcp --header Authorization=s3cret",
@@ -348,10 +373,19 @@ mod tests {
             "dead-letters redrive --ended-before 2026-11-30T08:00:00Z --limit 5000",
             "get tasks --phase dead_lettered --watch --interval 1s",
             "errors",
+            "token create-join *@media --expires-in 1h",
+            "token create-operator alice --role viewer",
+            "token trust-key host@desk 11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+            "token revoke --agent a@b --forget-key",
+            "token revoke --agent a@b --jti x",
+            "token list --token-file data/operator-key",
             "webhooks retry --failed",
             "add mcp files -- npx -y x --flag",
             "add mcp files http://h/mcp --header Authorization=env:TOKEN",
             "remove mcp files",
+            "audit tail -n 5",
+            "audit search --kind call.refused --actor a@ns --code forbidden --since 2h",
+            "audit verify --data data --since checkpoint.json",
         ] {
             assert!(parse(line).is_ok(), "{line}");
         }

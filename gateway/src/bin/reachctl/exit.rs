@@ -8,7 +8,8 @@ use agent_reach_sdk::{Error, ErrorCode, TaskId};
 pub(crate) const TABLE: &str = "\
 Exit codes:
     0  done
-    1  the task did not end well: failed, expired, cancelled, or a dead letter
+    1  the task did not end well: failed, expired, cancelled, or a dead letter; or the audit log
+       is not what was written
     2  the command line cannot be used
     3  no such agent or task
     4  the gateway refused: nobody fits, forbidden, key used for something else, not valid
@@ -20,7 +21,7 @@ Exit codes:
 
 Environment:
   AGENT_REACH_URL    the gateway, unless --url names it
-  AGENT_REACH_TOKEN  the bearer token that shows who calls
+  AGENT_REACH_TOKEN  the bearer token that shows who calls, unless --token-file names a file with it
   NO_COLOR           no colors, even on a terminal
   COLUMNS            the width of what is printed, unless the terminal tells";
 
@@ -29,6 +30,7 @@ Environment:
 pub(crate) enum Exit {
     Done,
     TaskFailed,
+    AuditBroken,
     Usage,
     NotFound,
     Refused,
@@ -43,7 +45,7 @@ impl Exit {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::TaskFailed => 1,
+            Self::TaskFailed | Self::AuditBroken => 1,
             Self::Usage => 2,
             Self::NotFound => 3,
             Self::Refused => 4,
@@ -81,6 +83,10 @@ impl Exit {
             | Code::InvalidSchema
             | Code::ParamsMismatch
             | Code::Forbidden
+            | Code::Unauthenticated
+            | Code::TokenExpired
+            | Code::TokenRevoked
+            | Code::Superseded
             | Code::IdempotencyKeyReused
             | Code::IdempotencyInFlight
             | Code::StaleToken

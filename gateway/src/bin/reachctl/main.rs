@@ -4,7 +4,7 @@
 //! | exit code | meaning |
 //! | --- | --- |
 //! | 0 | done |
-//! | 1 | the task did not end well: failed, expired, cancelled, or a dead letter |
+//! | 1 | the task did not end well: failed, expired, cancelled, or a dead letter; or the audit log is not what was written |
 //! | 2 | the command line cannot be used |
 //! | 3 | no such agent or task |
 //! | 4 | the gateway refused: nobody fits, forbidden, key used for something else, request or card not valid |

@@ -1,5 +1,6 @@
 //! One gateway and one pair of outputs: asks a method and shows what it answers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use agent_reach_sdk::client::DEFAULT_URL;
@@ -27,14 +28,20 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) async fn open(url: &str, out: Out) -> Result<Self, Stop> {
+    pub(crate) async fn open(url: &str, token_file: Option<&Path>, out: Out) -> Result<Self, Stop> {
         // An environment variable that is set to nothing is not set.
         let url = if url.trim().is_empty() { DEFAULT_URL } else { url.trim() };
         if !url.contains("://") {
             let hint = format!("`--url http://{url}`, or the same in AGENT_REACH_URL");
             return Err(Stop::Usage(format!("the gateway's address {url:?} has no scheme; did you mean {hint}?")));
         }
-        let connected = Client::builder().url(url).retry(RETRY).connect().await;
+        let mut builder = Client::builder().url(url).retry(RETRY);
+        if let Some(path) = token_file {
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(|error| Stop::Usage(format!("the token file {}: {error}", path.display())))?;
+            builder = builder.token(text.trim());
+        }
+        let connected = builder.connect().await;
         let client = connected.map_err(|error| Self::stop(url, error))?;
         Ok(Self { client, url: url.to_owned(), out })
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use jsonrpsee_types::ErrorObjectOwned;
-use reach_core::access::{Caller, Grant};
-use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
+use reach_core::access::Grant;
+use reach_schemas::{ErrorCode, Failure, Method, Traceparent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::in_flight::Working;
 use super::{Line, Server, Session, handshake, reach, stateless};
 use crate::envelope::{Call, Outcome, refusal};
+use crate::identity::Speaker;
 use crate::mcp::catalog::{Cursor, Page, View};
 use crate::mcp::wire::Era;
 use crate::mcp::wire::meta::Meta;
@@ -25,7 +26,7 @@ const SHOWN_MAX: usize = 128;
 /// Who asks, in which way, and how it is answered.
 pub(super) struct Asking<'a> {
     pub(super) server: &'a Server,
-    pub(super) agent: Option<&'a AgentId>,
+    pub(super) speaker: &'a Speaker,
     pub(super) era: Era,
     pub(super) line: &'a Line,
     /// What lasts beyond the message, where something does: a later one can call this one off.
@@ -131,16 +132,12 @@ impl Asking<'_> {
         self.session.map(|session| session.in_flight.begin(id))
     }
 
-    pub(super) fn caller(&self) -> Caller {
-        self.server.caller(self.agent)
-    }
-
     pub(super) fn grant(&self, method: Method) -> Result<Grant, Failure> {
-        self.server.grant(self.caller(), method)
+        self.server.grant(self.speaker, method)
     }
 
     pub(super) fn view(&self) -> Arc<View> {
-        self.server.view(self.agent)
+        self.server.view(self.speaker)
     }
 }
 

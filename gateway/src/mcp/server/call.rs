@@ -104,7 +104,7 @@ impl Asking<'_> {
             capability: Some(tool.capability.clone()),
             params: Some(params),
             idempotency_key: key,
-            from_agent: self.agent.cloned(),
+            from_agent: self.speaker.agent().cloned(),
             traceparent: traceparent.or(self.traceparent),
             ..Submit::default()
         })

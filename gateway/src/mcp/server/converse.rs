@@ -26,7 +26,7 @@ impl Server {
                 (!messages.is_empty()).then(|| Answer { id: Id::NULL, outcome: Err(error) }.into_bytes())
             }
             frame @ (Frame::Single(_) | Frame::Batch(_)) => {
-                self.answer_in_session(session, frame, line, false, None).await
+                self.answer_in_session(session, &session.speaker, frame, line, false, None).await
             }
         }
     }
@@ -35,7 +35,7 @@ impl Server {
     async fn answer_alone(&self, session: &Session, call: Call<'_>, line: &Line) -> Option<Bytes> {
         let asking = Asking {
             server: self,
-            agent: session.agent.as_ref(),
+            speaker: &session.speaker,
             era: Era::Stateless,
             line,
             session: Some(session),

@@ -8,6 +8,7 @@ use super::asking::{Asking, meta};
 use super::tasks::{missing, takes_tasks};
 use super::{Line, Server, Session, notice, stateless};
 use crate::envelope::Outcome;
+use crate::identity::Speaker;
 use crate::mcp::wire::meta::SUBSCRIPTION_ID;
 use crate::mcp::wire::object::Object;
 use crate::rpc::decode_params;
@@ -39,7 +40,7 @@ impl Asking<'_> {
         let working = self.begin(id);
         let tell = async {
             // What changes from now on is told, after the acknowledgement.
-            let changes = tools_list_changed.then(|| self.server.tools_changes(self.agent, || true));
+            let changes = tools_list_changed.then(|| self.server.tools_changes(self.speaker, || true));
             self.line.say(notice::acknowledged(id, &accepted.into_text())).await;
             let tell_tools = async {
                 match changes {
@@ -76,7 +77,7 @@ impl Asking<'_> {
 /// The changes of what one caller sees, from some moment on.
 pub(super) struct Changes<'a, F> {
     server: &'a Server,
-    agent: Option<&'a reach_schemas::AgentId>,
+    speaker: &'a Speaker,
     told: tokio::sync::watch::Receiver<u64>,
     seen: [u8; 32],
     may_tell: F,
@@ -84,13 +85,9 @@ pub(super) struct Changes<'a, F> {
 
 impl Server {
     /// The changes from now on; of those that come while `may_tell` is false, none is told.
-    fn tools_changes<'a, F: Fn() -> bool>(
-        &'a self,
-        agent: Option<&'a reach_schemas::AgentId>,
-        may_tell: F,
-    ) -> Changes<'a, F> {
+    fn tools_changes<'a, F: Fn() -> bool>(&'a self, speaker: &'a Speaker, may_tell: F) -> Changes<'a, F> {
         let told = self.catalog.told();
-        Changes { server: self, agent, told, seen: self.view(agent).fingerprint, may_tell }
+        Changes { server: self, speaker, told, seen: self.view(speaker).fingerprint, may_tell }
     }
 
     /// Does what [`Server::tell_session`] does, on a connection, once a handshake has been on it.
@@ -106,7 +103,7 @@ impl Server {
     /// the stream is over.
     pub async fn tell_session(&self, session: &Session, line: &Line) {
         let listening = session.streams.listen();
-        let changes = self.tools_changes(session.agent.as_ref(), || listening.is_newest());
+        let changes = self.tools_changes(&session.speaker, || listening.is_newest());
         tokio::select! {
             never = changes.tell(line, || notice::tools_changed(None)) => match never {},
             () = session.closed() => {}
@@ -122,7 +119,7 @@ impl<F: Fn() -> bool> Changes<'_, F> {
             if self.told.changed().await.is_err() {
                 return std::future::pending().await;
             }
-            let now = self.server.view(self.agent).fingerprint;
+            let now = self.server.view(self.speaker).fingerprint;
             if now != self.seen && (self.may_tell)() {
                 line.say(notice()).await;
             }

@@ -24,19 +24,20 @@ mod tasks;
 
 use std::sync::Arc;
 
-use reach_core::access::{Caller, Grant, authorize};
-use reach_schemas::{AgentId, ErrorCode, Failure, Method};
+use reach_core::access::Grant;
+use reach_schemas::{Failure, Method};
 
 use super::catalog::{Catalog, View};
 use super::wire::object::Object;
 use crate::gateway::Gateway;
+use crate::identity::Speaker;
 
 pub use line::Line;
 pub use post::{NoSession, Posted, agent_of};
 pub use publish::SERVER_CARD;
 pub use session::{Next, Session, SessionLimits, Stream};
 
-/// The header by which a caller says which agent it is; without it, it is the operator.
+/// The header by which a caller says in which agent's name it speaks: without it, in its own, or as the operator.
 pub const AGENT_HEADER: &str = "reach-agent";
 
 /// What a host is told of the server, for its model.
@@ -128,17 +129,12 @@ impl Server {
         self.sessions.len()
     }
 
-    fn caller(&self, agent: Option<&AgentId>) -> Caller {
-        agent.map_or(Caller::Operator, |agent| self.gateway.caller_named(agent))
+    fn grant(&self, speaker: &Speaker, method: Method) -> Result<Grant, Failure> {
+        self.gateway.grant(speaker.pass(), speaker.agent(), method)
     }
 
-    fn grant(&self, caller: Caller, method: Method) -> Result<Grant, Failure> {
-        self.gateway.rates.admit(&caller, &self.gateway.settings().rates, self.gateway.now())?;
-        authorize(caller, method.permission()).map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
-    }
-
-    fn view(&self, agent: Option<&AgentId>) -> Arc<View> {
-        self.catalog.view(&self.caller(agent))
+    fn view(&self, speaker: &Speaker) -> Arc<View> {
+        self.catalog.view(&self.gateway.caller(speaker))
     }
 }
 

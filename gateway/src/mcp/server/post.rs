@@ -10,7 +10,8 @@ use reach_schemas::{AgentId, ErrorCode};
 
 use super::asking::{Asking, meta, opening};
 use super::{AGENT_HEADER, Line, Server, Session, Stream, stateless};
-use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, StrayResponses, refusal};
+use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, StrayResponses, error_of, refusal};
+use crate::identity::{Pass, Speaker};
 use crate::mcp::wire::{Era, Revision, code, header};
 use crate::rest::traceparent_of;
 use crate::rpc::{Said, answer_frame};
@@ -42,24 +43,28 @@ pub struct NoSession(pub StatusCode, pub ErrorObjectOwned);
 
 impl Server {
     /// Answers one POST.
-    pub async fn post(&self, headers: &HeaderMap, body: &[u8], line: &Line) -> Posted {
+    pub async fn post(&self, pass: &Pass, headers: &HeaderMap, body: &[u8], line: &Line) -> Posted {
         let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
         let frame = Frame::parse(body, &limits);
         let agent = match agent_of(headers) {
             Ok(agent) => agent,
             Err(error) => return Posted::error(StatusCode::BAD_REQUEST, id_of(&frame), error),
         };
+        let speaker = match self.gateway.speaker(pass, agent) {
+            Ok(speaker) => speaker,
+            Err(failure) => return Posted::error(StatusCode::FORBIDDEN, id_of(&frame), error_of(failure, None)),
+        };
         if is_stateless(headers, &frame) {
-            return self.post_alone(headers, frame, agent.as_ref(), line).await;
+            return self.post_alone(headers, frame, &speaker, line).await;
         }
         match &frame {
-            Frame::Single(Message::Call(call)) if opening(call).is_some() => self.post_opening(call, agent),
-            Frame::Single(_) | Frame::Batch(_) => self.post_in_session(headers, frame, agent.as_ref(), line).await,
+            Frame::Single(Message::Call(call)) if opening(call).is_some() => self.post_opening(call, speaker),
+            Frame::Single(_) | Frame::Batch(_) => self.post_in_session(headers, frame, &speaker, line).await,
         }
     }
 
     /// A request that stands alone.
-    async fn post_alone(&self, headers: &HeaderMap, frame: Frame<'_>, agent: Option<&AgentId>, line: &Line) -> Posted {
+    async fn post_alone(&self, headers: &HeaderMap, frame: Frame<'_>, speaker: &Speaker, line: &Line) -> Posted {
         let call = match frame {
             Frame::Single(Message::Call(call)) => call,
             Frame::Single(Message::Invalid(invalid)) => {
@@ -85,7 +90,7 @@ impl Server {
             }
             stateless::check_meta(&meta)?;
             let tool = (call.method == "tools/call").then(|| stateless::name_of(&call)).flatten();
-            let view = tool.map(|name| (self.view(agent), name));
+            let view = tool.map(|name| (self.view(speaker), name));
             match view.as_ref().and_then(|(view, name)| view.get(name)) {
                 Some(tool) => stateless::check_mirrored(headers, tool, call.params),
                 None => Ok(()),
@@ -99,7 +104,7 @@ impl Server {
         }
         let asking = Asking {
             server: self,
-            agent,
+            speaker,
             era: Era::Stateless,
             line,
             session: None,
@@ -120,22 +125,16 @@ impl Server {
         Posted { status: status.get().copied().unwrap_or(StatusCode::OK), text, opened: None }
     }
 
-    fn post_opening(&self, call: &Call<'_>, agent: Option<AgentId>) -> Posted {
+    fn post_opening(&self, call: &Call<'_>, speaker: Speaker) -> Posted {
         let Some(opening) = opening(call) else { return Posted::accepted() };
-        let opened = opening.revision().map(|revision| self.sessions.open(agent, revision));
+        let opened = opening.revision().map(|revision| self.sessions.open(speaker, revision));
         let status = if opened.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         let answer = Answer { id: call.id.unwrap_or(Id::NULL), outcome: opening.answer() };
         Posted { status, text: Some(answer.into_bytes()), opened }
     }
 
-    async fn post_in_session(
-        &self,
-        headers: &HeaderMap,
-        frame: Frame<'_>,
-        agent: Option<&AgentId>,
-        line: &Line,
-    ) -> Posted {
-        let session = match self.session_of(headers, agent) {
+    async fn post_in_session(&self, headers: &HeaderMap, frame: Frame<'_>, speaker: &Speaker, line: &Line) -> Posted {
+        let session = match self.session_of(headers, speaker) {
             Ok(session) => session,
             Err(NoSession(status, error)) => return Posted::error(status, id_of(&frame), error),
         };
@@ -152,7 +151,7 @@ impl Server {
             Frame::Single(Message::Call(_) | Message::Response(_)) | Frame::Batch(_) => {}
         }
         line.belongs_to(&session);
-        let text = self.answer_in_session(&session, frame, line, true, traceparent_of(headers)).await;
+        let text = self.answer_in_session(&session, speaker, frame, line, true, traceparent_of(headers)).await;
         match text {
             Some(text) => Posted { status: StatusCode::OK, text: Some(text), opened: None },
             None => Posted::accepted(),
@@ -163,6 +162,7 @@ impl Server {
     pub(super) async fn answer_in_session(
         &self,
         session: &Session,
+        speaker: &Speaker,
         frame: Frame<'_>,
         line: &Line,
         outlives_connection: bool,
@@ -172,8 +172,9 @@ impl Server {
         let answer = async |call| {
             // One call of a batch is called off without the others.
             let line = &line.for_another();
-            let (server, agent, session) = (self, session.agent.as_ref(), Some(session));
-            let asking = Asking { server, agent, era: Era::Handshake, line, session, outlives_connection, traceparent };
+            let (server, session) = (self, Some(session));
+            let asking =
+                Asking { server, speaker, era: Era::Handshake, line, session, outlives_connection, traceparent };
             asking.say(call).await
         };
         answer_frame(frame, &limits, answer).await
@@ -183,7 +184,7 @@ impl Server {
     ///
     /// # Errors
     /// It names none (400), or one that is not there, so that the client opens another (404).
-    pub fn session_of(&self, headers: &HeaderMap, agent: Option<&AgentId>) -> Result<Arc<Session>, NoSession> {
+    pub fn session_of(&self, headers: &HeaderMap, speaker: &Speaker) -> Result<Arc<Session>, NoSession> {
         let bad = |error| NoSession(StatusCode::BAD_REQUEST, error);
         if let Some(version) = stateless::one(headers, header::PROTOCOL_VERSION).map_err(bad)?
             && Revision::by_name(version).is_none()
@@ -200,7 +201,7 @@ impl Server {
             );
             return Err(bad(refusal(ErrorCode::InvalidRequest, message)));
         };
-        self.sessions.get(id, agent).ok_or_else(|| {
+        self.sessions.get(id, speaker).ok_or_else(|| {
             let message = "there is no such session any more; begin anew with `initialize`";
             NoSession(StatusCode::NOT_FOUND, refusal(ErrorCode::InvalidRequest, message))
         })

@@ -3,12 +3,12 @@
 //!
 //! Sources: MCP Server Cards (SEP-2127, schema version 1), AI Catalog 0.9, A2A 1.0 (Agent Card).
 
-use reach_core::access::Caller;
 use reach_schemas::call::{AgentList, AgentRef, LIST_MAX};
 use reach_schemas::{AgentCard, AgentId, Capability, Failure, Method};
 use serde_json::{Value, json};
 
 use super::Server;
+use crate::identity::Speaker;
 use crate::mcp::wire::Revision;
 
 /// The media type of a server card.
@@ -42,7 +42,7 @@ impl Server {
     ///
     /// # Errors
     /// The caller may not list agents.
-    pub fn ai_catalog(&self, base: &str, agent: Option<&AgentId>) -> Result<Value, Failure> {
+    pub fn ai_catalog(&self, base: &str, speaker: &Speaker) -> Result<Value, Failure> {
         let publisher = base.split("://").nth(1).unwrap_or(base);
         let publisher = publisher.rsplit_once(':').map_or(publisher, |(host, _)| host);
         let mut entries = vec![json!({
@@ -51,7 +51,7 @@ impl Server {
             "type": SERVER_CARD,
             "url": format!("{base}/mcp/server-card"),
         })];
-        entries.extend(self.cards(agent)?.iter().map(|card| {
+        entries.extend(self.cards(speaker)?.iter().map(|card| {
             json!({
                 "identifier": format!("urn:air:{publisher}:{}:{}", card.agent_id.namespace_str(), card.agent_id.name()),
                 "displayName": card.display_name.as_deref().unwrap_or(card.agent_id.as_str()),
@@ -67,16 +67,15 @@ impl Server {
     ///
     /// # Errors
     /// There is none that the caller may see.
-    pub fn agent_card(&self, base: &str, agent: Option<&AgentId>, asked: AgentId) -> Result<Value, Failure> {
-        let grant = self.grant(self.caller(agent), Method::AgentGet)?;
+    pub fn agent_card(&self, base: &str, speaker: &Speaker, asked: AgentId) -> Result<Value, Failure> {
+        let grant = self.grant(speaker, Method::AgentGet)?;
         let card = self.gateway.agent(grant, &AgentRef { agent_id: asked })?.card;
         Ok(a2a(&card, base))
     }
 
-    fn cards(&self, agent: Option<&AgentId>) -> Result<Vec<AgentCard>, Failure> {
-        let caller: Caller = self.caller(agent);
+    fn cards(&self, speaker: &Speaker) -> Result<Vec<AgentCard>, Failure> {
         let request = AgentList { namespace: None, limit: Some(LIST_MAX), after: None };
-        let agents = self.gateway.agents(self.grant(caller, Method::AgentList)?, &request)?.agents;
+        let agents = self.gateway.agents(self.grant(speaker, Method::AgentList)?, &request)?.agents;
         Ok(agents.into_iter().map(|agent| agent.card).collect())
     }
 }

@@ -227,7 +227,7 @@ impl Asking<'_> {
             intent: asked.intent,
             params: asked.arguments,
             idempotency_key: asked.idempotency_key.or(outer),
-            from_agent: self.agent.cloned(),
+            from_agent: self.speaker.agent().cloned(),
             traceparent: traceparent.or(self.traceparent),
             ..Submit::default()
         };

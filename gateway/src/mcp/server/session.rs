@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use reach_schemas::AgentId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::in_flight::InFlight;
+use crate::identity::Speaker;
 use crate::mcp::wire::Revision;
 
 mod stream;
@@ -53,7 +53,7 @@ impl Default for SessionLimits {
 #[derive(Debug, Default)]
 pub struct Session {
     id: Box<str>,
-    pub(super) agent: Option<AgentId>,
+    pub(super) speaker: Speaker,
     revision: OnceLock<Revision>,
     pub(super) in_flight: InFlight,
     pub(super) streams: Streams,
@@ -66,8 +66,8 @@ pub struct Session {
 impl Session {
     /// The session of a connection, which lasts as long as that does. Nothing is agreed on yet.
     #[must_use]
-    pub fn of_connection(agent: Option<AgentId>) -> Arc<Self> {
-        Arc::new(Self { agent, ..Self::default() })
+    pub fn of_connection(speaker: Speaker) -> Arc<Self> {
+        Arc::new(Self { speaker, ..Self::default() })
     }
 
     /// Its id, for a header.
@@ -135,10 +135,10 @@ impl Sessions {
         self.lock().len()
     }
 
-    pub(super) fn open(&self, agent: Option<AgentId>, revision: Revision) -> Arc<Session> {
+    pub(super) fn open(&self, speaker: Speaker, revision: Revision) -> Arc<Session> {
         let session = Arc::new(Session {
             id: new_id(),
-            agent,
+            speaker,
             revision: OnceLock::from(revision),
             seen_at: AtomicU64::new(self.now()),
             ..Session::default()
@@ -151,9 +151,9 @@ impl Sessions {
         session
     }
 
-    /// The session of an id, for the agent that opened it. None: it is over, or was another's.
-    pub(super) fn get(&self, id: &str, agent: Option<&AgentId>) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).filter(|session| session.agent.as_ref() == agent).cloned()?;
+    /// The session of an id, for whoever opened it. None: it is over, or was another's.
+    pub(super) fn get(&self, id: &str, speaker: &Speaker) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).filter(|session| session.speaker.is_same(speaker)).cloned()?;
         session.seen_at.store(self.now(), Ordering::Relaxed);
         session.asked.fetch_add(1, Ordering::Relaxed);
         Some(session)
@@ -223,6 +223,7 @@ fn new_id() -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Pass;
 
     fn sessions(sessions_max: usize) -> Sessions {
         let seconds = Duration::from_secs;
@@ -232,17 +233,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_nobody_uses_is_forgotten_and_what_is_held_is_kept() {
         let sessions = sessions(10);
-        let open = || sessions.open(None, Revision::V2025_11_25);
+        let open = || sessions.open(Speaker::default(), Revision::V2025_11_25);
         let (unused, used, held) = (open().id().to_owned(), open().id().to_owned(), open());
         for _ in 0..2 {
-            assert!(sessions.get(&used, None).is_some());
+            assert!(sessions.get(&used, &Speaker::default()).is_some());
         }
         tokio::time::advance(Duration::from_secs(11)).await;
         sessions.forget_unused();
-        assert!(sessions.get(&unused, None).is_none() && sessions.len() == 2);
+        assert!(sessions.get(&unused, &Speaker::default()).is_none() && sessions.len() == 2);
         tokio::time::advance(Duration::from_secs(101)).await;
         sessions.forget_unused();
-        assert!(sessions.get(&used, None).is_none() && sessions.get(held.id(), None).is_some());
+        assert!(
+            sessions.get(&used, &Speaker::default()).is_none()
+                && sessions.get(held.id(), &Speaker::default()).is_some()
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -250,23 +254,30 @@ mod tests {
         let sessions = sessions(32);
         let mut ids = Vec::new();
         for _ in 0..33 {
-            ids.push(sessions.open(None, Revision::V2025_11_25).id().to_owned());
+            ids.push(sessions.open(Speaker::default(), Revision::V2025_11_25).id().to_owned());
             tokio::time::advance(Duration::from_millis(5)).await;
         }
         assert_eq!(sessions.len(), 31);
-        assert!(sessions.get(&ids[0], None).is_none() && sessions.get(&ids[1], None).is_none());
-        assert!(sessions.get(&ids[2], None).is_some() && sessions.get(&ids[32], None).is_some());
+        assert!(
+            sessions.get(&ids[0], &Speaker::default()).is_none()
+                && sessions.get(&ids[1], &Speaker::default()).is_none()
+        );
+        assert!(
+            sessions.get(&ids[2], &Speaker::default()).is_some()
+                && sessions.get(&ids[32], &Speaker::default()).is_some()
+        );
     }
 
     #[tokio::test]
     async fn a_session_is_found_by_its_own_agent_only() {
         let sessions = sessions(10);
-        let (own, other): (AgentId, AgentId) = ("a@x".parse().unwrap(), "b@x".parse().unwrap());
-        let session = sessions.open(Some(own.clone()), Revision::V2025_06_18);
-        assert!(sessions.get(session.id(), Some(&own)).is_some());
-        assert!(sessions.get(session.id(), Some(&other)).is_none() && sessions.get(session.id(), None).is_none());
+        let named = |agent: &str| Speaker::new(Pass::Open, agent.parse().ok());
+        let (own, other, none) = (named("a@x"), named("b@x"), Speaker::default());
+        let session = sessions.open(own.clone(), Revision::V2025_06_18);
+        assert!(sessions.get(session.id(), &own).is_some());
+        assert!(sessions.get(session.id(), &other).is_none() && sessions.get(session.id(), &none).is_none());
         sessions.close(&session);
         session.closed().await;
-        assert!(sessions.get(session.id(), Some(&own)).is_none());
+        assert!(sessions.get(session.id(), &own).is_none());
     }
 }

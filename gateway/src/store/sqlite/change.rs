@@ -1,14 +1,18 @@
 //! Commands on their way into the file: first as text, made by whoever asks, so that the one writer only writes;
 //! then as statements.
 
+use reach_core::audit::{Checkpoint, Event};
 use reach_core::task::Task;
 use reach_schemas::{AgentId, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
+use super::audit;
 use super::outbox::{self, Noted, Written};
 use super::row::{count_of, id_of, number, phase_number, time, time_of};
-use crate::store::{AgentRow, Command, Document, Fingerprint, Key, OutboxRow, Outcome, agent_of, finished_at};
+use crate::store::{
+    AgentRow, Command, Document, Fingerprint, IdentityRow, Key, OutboxRow, Outcome, agent_of, finished_at,
+};
 
 /// A command with all that must be written as text.
 #[derive(Debug)]
@@ -19,8 +23,13 @@ pub(super) enum Change {
     PutAgent { id: AgentId, content: String },
     RemoveAgent(AgentId),
     PutDocument(Document),
+    PutIdentity { row: IdentityRow, content: String },
+    TakeIdentity(IdentityRow),
     Forget(TaskId),
     Purge { finished_before: Timestamp, keys_before: Timestamp, limit: u32 },
+    Audited { change: Box<Self>, events: Vec<Event> },
+    Audit(Vec<Event>),
+    PinAudit(Checkpoint),
     Probe,
 }
 
@@ -40,10 +49,15 @@ impl TryFrom<Command> for Change {
             Command::PutAgent(row) => Self::put_agent(row)?,
             Command::RemoveAgent(id) => Self::RemoveAgent(id),
             Command::PutDocument(document) => Self::PutDocument(document),
+            Command::PutIdentity(row) => Self::PutIdentity { content: text(&row)?, row },
+            Command::TakeIdentity(row) => Self::TakeIdentity(row),
             Command::Forget(id) => Self::Forget(id),
             Command::Purge { finished_before, keys_before, limit } => {
                 Self::Purge { finished_before, keys_before, limit }
             }
+            Command::Audited { change, events } => Self::Audited { change: Box::new(Self::try_from(*change)?), events },
+            Command::Audit(events) => Self::Audit(events),
+            Command::PinAudit(checkpoint) => Self::PinAudit(checkpoint),
         })
     }
 }
@@ -81,9 +95,54 @@ impl Change {
             }
             Self::RemoveAgent(id) => done(file, "DELETE FROM agent WHERE id = ?1", params![id.as_str()]),
             Self::PutDocument(document) => put_document(file, document),
+            Self::PutIdentity { row, content } => {
+                let (kind, id) = row.key();
+                let sql = "INSERT INTO identity (kind, id, content) VALUES (?1, ?2, ?3)
+                           ON CONFLICT (kind, id) DO UPDATE SET content = excluded.content";
+                done(file, sql, params![kind, id, content])
+            }
+            Self::TakeIdentity(row) => {
+                let (kind, id) = row.key();
+                let taken = run(file, "DELETE FROM identity WHERE kind = ?1 AND id = ?2", params![kind, id])?;
+                Ok(if taken == 0 { Outcome::Conflict { current: None } } else { Outcome::Done })
+            }
             Self::Forget(id) => forget(file, *id),
             Self::Purge { finished_before, keys_before, limit } => purge(file, *finished_before, *keys_before, *limit),
+            Self::Audited { change, events } => {
+                let has_object = change.has_object(file)?;
+                let outcome = change.write(file)?;
+                if matches!(outcome, Outcome::Inserted | Outcome::Committed) || (outcome == Outcome::Done && has_object)
+                {
+                    audit::append(file, events)?;
+                }
+                Ok(outcome)
+            }
+            Self::Audit(events) => audit::append(file, events).map(|()| Outcome::Done),
+            Self::PinAudit(checkpoint) => audit::pin(file, checkpoint).map(|()| Outcome::Done),
             Self::Probe => done(file, "UPDATE probe SET times = times + 1", []),
+        }
+    }
+
+    /// Whether there is something that it can be done to.
+    fn has_object(&self, file: &Connection) -> rusqlite::Result<bool> {
+        match self {
+            Self::NoteSending(noted) => outbox::has(file, noted),
+            Self::RemoveAgent(id) => exists(file, "SELECT 1 FROM agent WHERE id = ?1", params![id.as_str()]),
+            Self::Forget(id) => find(file, *id).map(|no| no.is_some()),
+            Self::TakeIdentity(row) => {
+                let (kind, id) = row.key();
+                exists(file, "SELECT 1 FROM identity WHERE kind = ?1 AND id = ?2", params![kind, id])
+            }
+            Self::Insert { .. }
+            | Self::Commit { .. }
+            | Self::PutAgent { .. }
+            | Self::PutDocument(_)
+            | Self::PutIdentity { .. }
+            | Self::Purge { .. }
+            | Self::Audited { .. }
+            | Self::Audit(_)
+            | Self::PinAudit(_)
+            | Self::Probe => Ok(true),
         }
     }
 }
@@ -98,6 +157,10 @@ fn tell(file: &Connection, outcome: Outcome, rows: &[Written]) -> rusqlite::Resu
 
 fn run(file: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
     file.prepare_cached(sql)?.execute(values)
+}
+
+fn exists(file: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<bool> {
+    file.prepare_cached(sql)?.exists(values)
 }
 
 fn done(file: &Connection, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<Outcome> {

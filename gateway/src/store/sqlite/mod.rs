@@ -1,6 +1,7 @@
 //! A store in one SQLite file: write-ahead log, synced at every commit, one thread that writes and a few that read.
 //! It survives a killed process and a power cut, and is refused to a second gateway.
 
+mod audit;
 mod change;
 mod failure;
 mod list;
@@ -16,13 +17,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use reach_core::audit::{Checkpoint, Mark, Verifier};
 use reach_core::task::Task;
-use reach_schemas::{IdempotencyKey, TaskId, Timestamp, WebhookId};
+use reach_schemas::{AuditRow, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, Command, Counts, Document, Error, KeyRow, OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery,
-    OutboxRow, Outcome, Query, Store,
+    AgentRow, Answer, AuditLog, AuditQuery, Command, Counts, Document, Error, IdentityRow, KeyRow, OutboxAsk,
+    OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query, Store,
 };
+pub use audit::AuditFile;
 use change::Change;
 use reader::Readers;
 use writer::Writer;
@@ -118,6 +121,10 @@ impl Store for SqliteStore {
         self.readers.read(move |file| query::document(file, &name)).boxed()
     }
 
+    fn identities(&self) -> Answer<'_, Vec<IdentityRow>> {
+        self.readers.read(query::identities).boxed()
+    }
+
     fn outbox_due(&self, ask: OutboxAsk) -> Answer<'_, OutboxDue> {
         self.readers.read(move |file| query::snapshot(file, |file| outbox::due(file, &ask))).boxed()
     }
@@ -140,5 +147,27 @@ impl Store for SqliteStore {
 
     fn check(&self) -> Answer<'_, ()> {
         async move { self.writer.write(vec![Change::Probe]).await.map(drop) }.boxed()
+    }
+}
+
+impl AuditLog for SqliteStore {
+    fn audit_head(&self) -> Answer<'_, Mark> {
+        self.readers.read(audit::head).boxed()
+    }
+
+    fn audit_list(&self, query: AuditQuery) -> Answer<'_, Vec<AuditRow>> {
+        self.readers.read(move |file| audit::list(file, &query)).boxed()
+    }
+
+    fn audit_check(&self, verifier: Verifier, rows: u32) -> Answer<'_, (Verifier, bool)> {
+        self.readers.read(move |file| audit::check(file, verifier, rows)).boxed()
+    }
+
+    fn audit_checkpoints(&self, after: u64, limit: u32) -> Answer<'_, Vec<Checkpoint>> {
+        self.readers.read(move |file| audit::checkpoints(file, after, limit)).boxed()
+    }
+
+    fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>> {
+        self.readers.read(audit::checkpoint).boxed()
     }
 }

@@ -77,6 +77,10 @@ pub(super) fn put(file: &Connection, rows: &[Written]) -> rusqlite::Result<()> {
     Ok(())
 }
 
+pub(super) fn has(file: &Connection, noted: &Noted) -> rusqlite::Result<bool> {
+    file.prepare_cached("SELECT 1 FROM outbox WHERE id = ?1")?.exists(params![noted.id.as_bytes()])
+}
+
 pub(super) fn note(file: &Connection, noted: &Noted) -> rusqlite::Result<()> {
     let sql = "UPDATE outbox SET state = ?2, due_at = ?3, ended_at = ?4, sending = ?5 WHERE id = ?1";
     let stage = noted.sending.stage;

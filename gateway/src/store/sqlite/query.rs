@@ -6,8 +6,8 @@ use reach_core::task::Task;
 use reach_schemas::{PhaseName, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::row::{agent_of, count_of, id_of, phase_of, task_of, time, time_of};
-use crate::store::{AgentRow, Counts, Document, KeyRow};
+use super::row::{agent_of, count_of, id_of, identity_of, phase_of, task_of, time, time_of};
+use crate::store::{AgentRow, Counts, Document, IdentityRow, KeyRow};
 
 /// Runs several reads on one and the same state of the file.
 pub(super) fn snapshot<T>(
@@ -76,6 +76,11 @@ pub(super) fn document(file: &Connection, name: &str) -> rusqlite::Result<Option
         Ok(Document { name: name.to_owned(), version: count_of(row.get(0)?), content: row.get(1)? })
     };
     statement.query_row(params![name], read).optional()
+}
+
+pub(super) fn identities(file: &Connection) -> rusqlite::Result<Vec<IdentityRow>> {
+    let mut statement = file.prepare_cached("SELECT content FROM identity ORDER BY kind, id")?;
+    statement.query_map([], identity_of)?.collect()
 }
 
 pub(super) fn counts(file: &Connection) -> rusqlite::Result<Counts> {

@@ -5,7 +5,7 @@ use reach_schemas::{PhaseName, TaskId, Timestamp};
 use rusqlite::Row;
 
 use super::failure::unreadable;
-use crate::store::AgentRow;
+use crate::store::{AgentRow, IdentityRow};
 
 /// The number of a phase in the file. It must never change; `completed` is also named in the layout.
 pub(super) fn phase_number(phase: PhaseName) -> i64 {
@@ -67,4 +67,9 @@ fn state_of(row: &Row<'_>) -> rusqlite::Result<reach_core::task::State> {
 /// An agent out of its column.
 pub(super) fn agent_of(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
     serde_json::from_str(row.get_ref(0)?.as_str()?).map_err(|error| unreadable("the card of an agent", error))
+}
+
+/// Somebody who is known, out of their column.
+pub(super) fn identity_of(row: &Row<'_>) -> rusqlite::Result<IdentityRow> {
+    serde_json::from_str(row.get_ref(0)?.as_str()?).map_err(|error| unreadable("who somebody is", error))
 }

@@ -16,8 +16,13 @@ use crate::store::Error;
 /// Says in the file's header whose it is: "AgRe".
 const APPLICATION_ID: i32 = 0x4167_5265;
 /// What each layout adds to the one before, the first one first. Only ever appended to.
-const LAYOUTS: [&str; 3] =
-    [include_str!("layout_1.sql"), include_str!("layout_2.sql"), include_str!("layout_documents.sql")];
+const LAYOUTS: [&str; 5] = [
+    include_str!("layout_1.sql"),
+    include_str!("layout_2.sql"),
+    include_str!("layout_documents.sql"),
+    include_str!("layout_audit.sql"),
+    include_str!("layout_identity.sql"),
+];
 /// How long to wait for a stranger, such as a shell, that has the file locked just now.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many pages of log are written before they are carried over into the file.

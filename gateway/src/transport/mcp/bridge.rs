@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
-use http::{HeaderValue, Uri};
-use reach_schemas::{AgentId, ErrorCode};
+use http::{HeaderValue, StatusCode, Uri, header};
+use reach_schemas::{AgentId, ErrorCode, Secret};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -46,9 +46,53 @@ pub enum BridgeError {
         #[source]
         source: Box<tungstenite::Error>,
     },
+    /// The gateway is there, and does not let us in.
+    #[error("the gateway at {address} answered {status}: {hint}")]
+    Refused {
+        /// Where.
+        address: String,
+        /// With which status.
+        status: StatusCode,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// The token cannot be read.
+    #[error("the token cannot be read")]
+    Token(#[source] io::Error),
     /// A stream of this side failed.
     #[error("standard input or output failed")]
     Stdio(#[from] io::Error),
+}
+
+/// Reads the token that shows who calls, as it is now. None: there is none.
+pub(super) type Token<'a> = dyn Fn() -> io::Result<Option<Secret>> + Send + Sync + 'a;
+
+/// Who calls.
+struct Who<'a> {
+    agent: Option<&'a AgentId>,
+    token: &'a Token<'a>,
+}
+
+/// Why a connection was not made.
+#[derive(Debug, thiserror::Error)]
+enum NotConnected {
+    #[error("the token cannot be read")]
+    Token(#[source] io::Error),
+    #[error("the gateway cannot be reached")]
+    Socket(#[from] tungstenite::Error),
+}
+
+impl NotConnected {
+    fn at(self, address: &str) -> BridgeError {
+        let hint = "set AGENT_REACH_TOKEN or --token-file to a token that it takes";
+        match self {
+            Self::Token(source) => BridgeError::Token(source),
+            Self::Socket(tungstenite::Error::Http(response)) => {
+                BridgeError::Refused { address: address.to_owned(), status: response.status(), hint }
+            }
+            Self::Socket(source) => BridgeError::Unreachable { address: address.to_owned(), source: Box::new(source) },
+        }
+    }
 }
 
 /// What must be said again on a new connection, and what is still to be answered.
@@ -67,23 +111,26 @@ struct Memory {
 ///
 /// # Errors
 /// The address is wrong, there is no gateway at first, or a stream fails.
-pub async fn bridge<R, W>(address: &str, agent: Option<&AgentId>, reader: R, mut writer: W) -> Result<(), BridgeError>
+pub async fn bridge<R, W>(
+    address: &str,
+    agent: Option<&AgentId>,
+    token: &Token<'_>,
+    reader: R,
+    mut writer: W,
+) -> Result<(), BridgeError>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let url = socket_url(address)?;
-    let mut socket = Some(
-        connect(&url, agent)
-            .await
-            .map_err(|source| BridgeError::Unreachable { address: address.to_owned(), source: Box::new(source) })?,
-    );
+    let who = Who { agent, token };
+    let mut socket = Some(connect(&url, &who).await.map_err(|failed| failed.at(address))?);
     let mut lines = Lines::new(reader, TEXT_MAX);
     let mut memory = Memory::default();
     let mut is_ending = false;
     while !(is_ending && memory.asked.is_empty()) {
         let Some(open) = socket.as_mut() else {
-            socket = reconnect(&url, agent, &mut memory, &mut writer).await?;
+            socket = reconnect(&url, &who, &mut memory, &mut writer).await?;
             if socket.is_none() {
                 tracing::warn!(%url, "the gateway cannot be reached");
             }
@@ -141,12 +188,22 @@ fn socket_url(address: &str) -> Result<String, BridgeError> {
     }
 }
 
-async fn connect(url: &str, agent: Option<&AgentId>) -> Result<Socket, tungstenite::Error> {
+async fn connect(url: &str, who: &Who<'_>) -> Result<Socket, NotConnected> {
+    let token = (who.token)().map_err(NotConnected::Token)?;
+    Ok(open(url, who.agent, token.as_ref()).await?)
+}
+
+async fn open(url: &str, agent: Option<&AgentId>, token: Option<&Secret>) -> Result<Socket, tungstenite::Error> {
     let mut request = url.into_client_request()?;
     let headers = request.headers_mut();
     headers.insert("sec-websocket-protocol", HeaderValue::from_static(SUBPROTOCOL));
     if let Some(agent) = agent {
         headers.insert(AGENT_HEADER, HeaderValue::from_str(agent.as_str())?);
+    }
+    if let Some(token) = token {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.reveal()))?;
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
     }
     Ok(connect_async(request).await?.0)
 }
@@ -154,14 +211,14 @@ async fn connect(url: &str, agent: Option<&AgentId>) -> Result<Socket, tungsteni
 /// Makes a lost connection again. None: there is no gateway for now; what was asked meanwhile is answered so.
 async fn reconnect<W: AsyncWrite + Unpin>(
     url: &str,
-    agent: Option<&AgentId>,
+    who: &Who<'_>,
     memory: &mut Memory,
     writer: &mut W,
 ) -> io::Result<Option<Socket>> {
     let mut wait = RETRY_MIN;
     let until = tokio::time::Instant::now() + PATIENCE;
     while tokio::time::Instant::now() < until {
-        if let Ok(mut socket) = connect(url, agent).await
+        if let Ok(mut socket) = connect(url, who).await
             && memory.say_again(&mut socket).await
         {
             return Ok(Some(socket));

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jsonrpsee_types::ErrorObjectOwned;
-use reach_schemas::AgentId;
 use tokio_util::sync::CancellationToken;
 
 use crate::envelope::refused;
+use crate::identity::Speaker;
 use crate::mcp::server::{Line, Server, Session};
 
 /// The client, as far as its connection goes.
@@ -21,12 +21,15 @@ impl Peer {
     /// A client that is told things by `notice`, until it is `gone`.
     pub(in crate::transport) fn new(
         server: &Arc<Server>,
-        agent: Option<AgentId>,
+        speaker: Speaker,
         notice: impl Fn(Bytes) -> bool + Send + Sync + 'static,
         gone: CancellationToken,
     ) -> Self {
-        let peer =
-            Self { server: Arc::clone(server), session: Session::of_connection(agent), line: Line::new(notice, gone) };
+        let peer = Self {
+            server: Arc::clone(server),
+            session: Session::of_connection(speaker),
+            line: Line::new(notice, gone),
+        };
         let (server, session, line) = (Arc::clone(server), Arc::clone(&peer.session), peer.line.clone());
         tokio::spawn(async move { server.tell_connection(&session, &line).await });
         peer

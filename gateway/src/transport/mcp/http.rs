@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::events;
 use crate::envelope::{error_of, refusal, refused};
+use crate::identity::Pass;
 use crate::mcp::server::{Line, NoSession, Posted, Session, agent_of};
 use crate::mcp::wire::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::mcp::wire::{Era, Revision, sse};
 use crate::transport::app::App;
 use crate::transport::body;
+use crate::transport::door;
 use crate::transport::drain::shutting_down;
 use crate::transport::finish::going_on;
 
@@ -42,10 +44,11 @@ pub(in crate::transport) async fn post(app: Arc<App>, request: Request) -> Respo
     let gone = CancellationToken::new();
     let (line, mut notices) = Line::channel(gone.clone());
     let (answering, working) = (line.clone(), Arc::clone(&app));
+    let pass = door::pass_of(&parts.extensions);
     let answer = async move {
         tokio::select! {
             biased;
-            posted = working.mcp.post(&parts.headers, &body, &answering) => posted,
+            posted = working.mcp.post(&pass, &parts.headers, &body, &answering) => posted,
             () = working.drain.overdue.cancelled() => overdue(),
         }
     };
@@ -75,7 +78,7 @@ pub(in crate::transport) async fn get(app: Arc<App>, request: Request) -> Respon
             refusal(ErrorCode::InvalidRequest, "`Accept` must name text/event-stream"),
         );
     }
-    let session = match session(&app, headers) {
+    let session = match session(&app, &door::pass_of(request.extensions()), headers) {
         Ok(session) => session,
         Err(response) => return response,
     };
@@ -91,7 +94,7 @@ pub(in crate::transport) async fn get(app: Arc<App>, request: Request) -> Respon
 
 /// Ends a session.
 pub(in crate::transport) async fn delete(app: Arc<App>, request: Request) -> Response {
-    match session(&app, request.headers()) {
+    match session(&app, &door::pass_of(request.extensions()), request.headers()) {
         Ok(session) => {
             app.mcp.close(&session);
             StatusCode::NO_CONTENT.into_response()
@@ -101,7 +104,7 @@ pub(in crate::transport) async fn delete(app: Arc<App>, request: Request) -> Res
 }
 
 /// The session of a request that only sessions know. The stateless era has none.
-fn session(app: &App, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
+fn session(app: &App, pass: &Pass, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
     let version = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::by_name);
     if version.is_some_and(|revision| revision.era() == Era::Stateless) {
         let message = format!("{} has no sessions; POST subscriptions/listen to be told of changes", Revision::NEWEST);
@@ -110,7 +113,9 @@ fn session(app: &App, headers: &HeaderMap) -> Result<Arc<Session>, Response> {
         return Err(response);
     }
     let agent = agent_of(headers).map_err(|refusal| error(StatusCode::BAD_REQUEST, refusal))?;
-    app.mcp.session_of(headers, agent.as_ref()).map_err(|NoSession(status, refusal)| error(status, refusal))
+    let speaker = app.gateway.speaker(pass, agent);
+    let speaker = speaker.map_err(|failure| error(StatusCode::FORBIDDEN, error_of(failure, None)))?;
+    app.mcp.session_of(headers, &speaker).map_err(|NoSession(status, refusal)| error(status, refusal))
 }
 
 fn overdue() -> Posted {

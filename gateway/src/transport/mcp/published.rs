@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::{IntoResponse, Response};
-use http::request::Parts;
-use http::uri::Authority;
 use http::{HeaderValue, StatusCode, header};
 use reach_schemas::{AgentId, ErrorCode, Failure};
 use serde_json::Value;
 
-use crate::mcp::server::{AGENT_HEADER, SERVER_CARD, agent_of};
+use crate::mcp::server::{SERVER_CARD, agent_of};
 use crate::rest::Problem;
 use crate::transport::app::{App, problem};
+use crate::transport::door;
 
 /// What is published.
 #[derive(Debug, Clone, Copy)]
@@ -25,20 +24,27 @@ pub(in crate::transport) enum Published {
 /// Answers with a document, whose addresses are those by which the gateway was called.
 pub(in crate::transport) async fn published(app: Arc<App>, what: Published, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    let base = base(&app, &parts);
+    let base = door::base(&app, &parts.headers);
     let agent = match agent_of(&parts.headers) {
         Ok(agent) => agent,
         Err(error) => return problem(Failure::new(ErrorCode::InvalidRequest, error.message()).into()),
     };
+    let speaker = match app.gateway.speaker(&door::pass_of(&parts.extensions), agent) {
+        Ok(speaker) => Some(speaker),
+        // The card of the server is for everybody.
+        Err(_) if matches!(what, Published::ServerCard) => None,
+        Err(failure) => return problem(failure.into()),
+    };
+    let speaker = speaker.unwrap_or_default();
     let document = match what {
         Published::ServerCard => Ok(app.mcp.server_card(&base)),
-        Published::Catalog => app.mcp.ai_catalog(&base, agent.as_ref()),
+        Published::Catalog => app.mcp.ai_catalog(&base, &speaker),
         Published::AgentCard => {
             let named = RawPathParams::from_request_parts(&mut parts, &()).await;
             let named = named.ok().and_then(|params| params.iter().next().map(|(_, part)| part.to_owned()));
             let asked = named.unwrap_or_default().parse::<AgentId>();
             let asked = asked.map_err(|error| Failure::new(ErrorCode::AgentNotFound, error.to_string()));
-            asked.and_then(|asked| app.mcp.agent_card(&base, agent.as_ref(), asked))
+            asked.and_then(|asked| app.mcp.agent_card(&base, &speaker, asked))
         }
     };
     let kind = match what {
@@ -51,19 +57,11 @@ pub(in crate::transport) async fn published(app: Arc<App>, what: Published, requ
     }
 }
 
-/// How the gateway was called. HTTP/2 has the host in the address.
-fn base(app: &App, parts: &Parts) -> String {
-    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or(parts.uri.authority().map(Authority::as_str)).unwrap_or("127.0.0.1:7340");
-    let scheme = if app.settings.tls.is_some() { "https" } else { "http" };
-    format!("{scheme}://{host}")
-}
-
 fn answer(kind: &'static str, document: &Value) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60")),
-        (header::VARY, HeaderValue::from_static(AGENT_HEADER)),
+        (header::VARY, HeaderValue::from_static("reach-agent, authorization")),
     ];
     (StatusCode::OK, headers, document.to_string()).into_response()
 }

@@ -17,13 +17,13 @@ use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
-use http::HeaderMap;
-use reach_core::access::Caller;
+use http::{HeaderMap, StatusCode};
+use reach_schemas::Method;
 use tokio::sync::Semaphore;
 
 use self::fronts::Fronts;
 use super::app::App;
-use super::body;
+use super::{body, door};
 use crate::mcp::server::agent_of;
 use crate::mcp::wire::{Era, Revision, header};
 
@@ -56,11 +56,16 @@ async fn handle(app: Arc<App>, request: Request) -> Response {
     let (mut parts, content) = request.into_parts();
     let named = RawPathParams::from_request_parts(&mut parts, &()).await;
     let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
+    let pass = door::pass_of(&parts.extensions);
+    let speaker = agent_of(&parts.headers).ok().and_then(|agent| app.gateway.speaker(&pass, agent).ok());
+    if let Some(speaker) = &speaker
+        && let Err(failure) = app.gateway.grant(&pass, speaker.agent(), Method::Reach)
+    {
+        return answer::error(StatusCode::FORBIDDEN, b"", failure);
+    }
     // One that the caller may not use is answered as one that is not there, before anything of the request is read.
-    let caller = agent_of(&parts.headers).map(|agent| agent.map(|agent| app.gateway.caller_named(&agent)));
-    let is_open =
-        |caller: &Option<Caller>| caller.as_ref().is_none_or(|caller| app.gateway.may_use_server(caller, &name));
-    let known = caller.as_ref().is_ok_and(is_open).then(|| app.gateway.upstreams().get(&name)).flatten();
+    let is_open = speaker.is_some_and(|speaker| app.gateway.may_use_server(&app.gateway.caller(&speaker), &name));
+    let known = is_open.then(|| app.gateway.upstreams().get(&name)).flatten();
     let Some(server) = known else { return answer::no_server(&name) };
     let body = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
         Ok(body) => body,

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use reach_schemas::{ErrorCode, RawJson};
+use reach_schemas::{ErrorCode, RawJson, Secret};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
@@ -18,6 +18,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 use super::board::Board;
 use super::{Event, Greeting};
 use crate::error::{Error, Refusal, Result};
+use crate::identity::{named_in, unknown};
 use crate::transport::{Target, endpoint, rpc};
 
 /// How often we say that we are still here.
@@ -26,6 +27,9 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long the answer to the greeting may take.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The gateway closes so when another copy of the agent has come.
+const SUPERSEDED: u16 = 4409;
 
 /// The largest message that is read.
 const MESSAGE_MAX: usize = 64 << 20;
@@ -45,19 +49,41 @@ pub(super) async fn open(target: &Target) -> std::result::Result<Socket, End> {
     let url = endpoint(&target.url, "/rpc/ws");
     let broken = |message: String| End::Lost(Error::Transport { message, sent: false, source: None });
     let mut request = url.as_str().into_client_request().map_err(|error| End::Refused(Error::config(error)))?;
-    if let Some(token) = &target.token {
-        let value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-            End::Refused(Error::Config("the token holds characters that no HTTP header can carry".to_owned()))
-        })?;
+    let (token, header) = target.credentials.header().map_err(End::Refused)?.unzip();
+    if let Some(value) = header {
         request.headers_mut().insert(AUTHORIZATION, value);
     }
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
     // The last argument turns off Nagle's algorithm: messages are small and someone waits for each.
     match timeout(target.connect_timeout, connect_async_with_config(request, Some(config), true)).await {
         Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(tungstenite::Error::Http(response))) if response.status().as_u16() == 401 => {
+            Err(not_known(target, token.as_ref(), &response).await)
+        }
         Ok(Err(tungstenite::Error::Http(response))) => Err(of_response(&response)),
         Ok(Err(error)) => Err(End::Lost(Error::not_sent(format!("no connection to {url}: {error}"), error))),
         Err(_) => Err(broken(format!("no connection to {url} within {:?}", target.connect_timeout))),
+    }
+}
+
+/// The gateway does not take our token (any more). With another one, the next try may succeed.
+async fn not_known(
+    target: &Target,
+    token: Option<&Secret>,
+    response: &tungstenite::http::Response<Option<Vec<u8>>>,
+) -> End {
+    let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+    let code = named_in(challenge);
+    let refused = unknown(code, "the gateway does not take our token");
+    match target.credentials.renew(target, token, code).await {
+        Ok(true) => End::Lost(Error::Transport {
+            message: "the gateway did not take our token; we have another one now".to_owned(),
+            sent: false,
+            source: Some(std::sync::Arc::new(refused)),
+        }),
+        Ok(false) => End::Refused(refused),
+        Err(error) if error.is_retryable() => End::Lost(error),
+        Err(error) => End::Refused(error),
     }
 }
 
@@ -70,7 +96,7 @@ fn of_response(response: &tungstenite::http::Response<Option<Vec<u8>>>) -> End {
         ..Refusal::new(code, format!("the gateway answered {status} to the WebSocket handshake"))
     };
     match status.as_u16() {
-        401 | 403 => End::Refused(refused(ErrorCode::Forbidden).into()),
+        403 => End::Refused(refused(ErrorCode::Forbidden).into()),
         429 => End::Lost(refused(ErrorCode::Overloaded).into()),
         503 => End::Lost(refused(ErrorCode::ShuttingDown).into()),
         _ => {
@@ -130,6 +156,9 @@ fn closed(board: &Board, close: Option<&CloseFrame>) -> End {
     let reason = close.map_or("", |close| close.reason.as_str());
     if close.is_some_and(|close| close.code == CloseCode::Size) {
         board.too_large(reason);
+    }
+    if close.is_some_and(|close| close.code == CloseCode::Library(SUPERSEDED)) {
+        return End::Refused(unknown(ErrorCode::Superseded, reason));
     }
     End::Lost(Error::maybe_sent(format!("the gateway closed the connection: {reason}")))
 }

@@ -103,13 +103,13 @@ impl Which {
 }
 
 /// Reasons by their words on the wire, which shells complete.
-fn code() -> impl TypedValueParser<Value = ErrorCode> {
+pub(super) fn code() -> impl TypedValueParser<Value = ErrorCode> {
     let words = PossibleValuesParser::new(ErrorCode::ALL.iter().map(|code| code.name()));
     words.try_map(|word| ErrorCode::by_name(&word).ok_or_else(|| format!("{word} is no reason")))
 }
 
 /// A time, or how long ago.
-fn moment(text: &str) -> Result<Timestamp, String> {
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     let span = || text.parse::<Span>().map(|span| output::now() - span);
     text.parse()
         .or_else(|_| span())

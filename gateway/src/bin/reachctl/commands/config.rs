@@ -56,10 +56,10 @@ pub(crate) async fn show(prefix: Option<&str>, session: &Session) -> Result<Exit
 }
 
 /// Runs one of the commands; only those that need the gateway look at where it is.
-pub(crate) async fn run(command: Config, url: &str, out: Out) -> Result<Exit, Stop> {
+pub(crate) async fn run(command: Config, url: &str, token_file: Option<&Path>, out: Out) -> Result<Exit, Stop> {
     match command {
         Config::Check { file } => check(&file, &out),
-        Config::Reload { dry_run } => reload(dry_run, &Session::open(url, out).await?).await,
-        Config::Show { prefix } => show(prefix.as_deref(), &Session::open(url, out).await?).await,
+        Config::Reload { dry_run } => reload(dry_run, &Session::open(url, token_file, out).await?).await,
+        Config::Show { prefix } => show(prefix.as_deref(), &Session::open(url, token_file, out).await?).await,
     }
 }

@@ -1,6 +1,7 @@
 //! The commands, a file for each group: each reads its arguments, calls its method, and shows the answer.
 
 mod agents;
+mod audit;
 mod config;
 mod dead_letters;
 mod errors;
@@ -11,6 +12,7 @@ mod raw;
 mod servers;
 mod status;
 mod submit;
+mod tokens;
 mod top;
 mod webhooks;
 
@@ -30,7 +32,7 @@ use crate::session::Session;
 
 /// Runs what the command line says. Only what needs the gateway looks at where it is.
 pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
-    let open = || Session::open(&cli.url, out);
+    let open = || Session::open(&cli.url, cli.token_file.as_deref(), out);
     match cli.command {
         Command::Get(get) => get::run(get, &open().await?).await,
         Command::Submit(args) => submit::submit(args, &open().await?).await,
@@ -52,6 +54,7 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
         Command::DeadLetters(command) => dead_letters::run(command, &open().await?).await,
         Command::Webhooks(command) => webhooks::run(command, &open().await?).await,
         Command::Policy(command) => policy::run(command, &open().await?).await,
+        Command::Audit(command) => audit::run(command, open, out).await,
         Command::Drain { agent } => agents::leave(Method::AgentDrain, agent, &open().await?).await,
         Command::Deregister { agent } => agents::leave(Method::AgentDeregister, agent, &open().await?).await,
         Command::Add(Add::Mcp(args)) => servers::add(*args, &open().await?).await,
@@ -61,7 +64,8 @@ pub(crate) async fn run(cli: Cli, out: Out) -> Result<Exit, Stop> {
             out.text(agents::EXAMPLE)?;
             Ok(Exit::Done)
         }
-        Command::Config(command) => config::run(command, &cli.url, out).await,
+        Command::Config(command) => config::run(command, &cli.url, cli.token_file.as_deref(), out).await,
+        Command::Token(command) => tokens::run(command, &open().await?).await,
         Command::Call { method, params } => raw::call(&method, params.as_deref(), &open().await?).await,
         Command::Status => status::run(&open().await?).await,
         Command::Top { once, interval } => top::run(once, interval, &open().await?).await,

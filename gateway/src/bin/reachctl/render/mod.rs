@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod attempts;
+pub(crate) mod audit;
 mod candidates;
 pub(crate) mod capabilities;
 pub(crate) mod config;
@@ -16,6 +17,7 @@ pub(crate) mod status;
 pub(crate) mod suggestions;
 pub(crate) mod tasks;
 pub(crate) mod text;
+pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod webhooks;
 mod why;

@@ -1,0 +1,69 @@
+//! The proof that somebody has a key (the form is that of DPoP, RFC 9449), and whether it is for us, for now, and new.
+
+use reach_schemas::{Span, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::principal::Used;
+
+/// How old a proof may be, beside what clocks may differ.
+const AGE_MAX: Span = Span::from_secs(60);
+/// What a proof says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// For which HTTP method: always `POST`.
+    pub htm: String,
+    /// For which address. It says for which gateway, so that one that is not to be trusted cannot hand it on.
+    pub htu: String,
+    /// When it was made, in seconds since 1970.
+    pub iat: u64,
+    /// Its id, never used before.
+    pub jti: String,
+}
+
+/// Why a proof proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum ProofFlaw {
+    /// It cannot be read, or its signature is not by the key in it.
+    #[error("it is no `dpop+jwt` that is signed by the Ed25519 key in its `jwk`")]
+    Foreign,
+    /// It is not for this.
+    #[error("`htm` is not POST, or `htu` is not the address of this gateway")]
+    Elsewhere,
+    /// It is not of now.
+    #[error("`iat` is not within a minute of now: are the clocks right?")]
+    Stale,
+    /// It was used before.
+    #[error("`jti` was used before, or is no id")]
+    Replayed,
+    /// There were very many of late.
+    #[error("there were very many of late; wait for two minutes")]
+    TooMany,
+}
+
+impl Proof {
+    /// Whether it is for a gateway that is called by one of these names, each a host with its port (None: for whoever has
+    /// the pipe), for now, and not one of those that were used. What is returned is to be remembered.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn check(
+        &self,
+        hosts: Option<&[&str]>,
+        used: &[Used],
+        now: Timestamp,
+        skew: Span,
+    ) -> Result<Vec<Used>, ProofFlaw> {
+        let named = self.htu.split_once("://").map_or("", |(_, rest)| rest);
+        let named = named.split(['/', '?', '#']).next().unwrap_or_default();
+        let is_here = |hosts: &[&str]| hosts.iter().any(|host| host.eq_ignore_ascii_case(named));
+        if self.htm != "POST" || !hosts.is_none_or(is_here) {
+            return Err(ProofFlaw::Elsewhere);
+        }
+        let made_at = Timestamp::from_ms(self.iat.saturating_mul(1000));
+        let good_until = made_at + AGE_MAX + skew;
+        if made_at > now + skew || good_until <= now {
+            return Err(ProofFlaw::Stale);
+        }
+        Used::once(used, &self.jti, good_until, now)
+    }
+}

@@ -1,0 +1,31 @@
+//! The audit log between the core, which chains it, and the store, which keeps it: what is written down on the way, the
+//! key that signs checkpoints, and what a verification comes to on the wire. Nothing here keeps a call waiting.
+
+mod recorder;
+mod signer;
+mod verdict;
+
+use std::sync::Arc;
+
+use reach_schemas::Span;
+
+pub use recorder::Recorder;
+pub use signer::{NoCheckpoint, Signer, holds, of_wire, to_wire};
+pub use verdict::{Pins, mark_of_wire, mark_to_wire, verified};
+
+/// How the audit log is looked after.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What signs checkpoints. None: nobody does, and an end that is cut off may not be missed.
+    pub signer: Option<Arc<Signer>>,
+    /// A checkpoint is made when the log has grown by so many rows,
+    pub checkpoint_rows: u64,
+    /// or has grown, and the last one is so old.
+    pub checkpoint_every: Span,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { signer: None, checkpoint_rows: 1000, checkpoint_every: Span::from_mins(5) }
+    }
+}

@@ -1,0 +1,74 @@
+//! The audit log: rows, what a verification found, and a checkpoint.
+
+use agent_reach_sdk::schemas::call::{AuditRows, AuditVerified};
+use agent_reach_sdk::schemas::{AuditCheckpoint, AuditRow};
+
+use super::text::{clean, count, when};
+use super::{Grid, Look, Shape, Tone, sheet};
+
+/// Rows, as they come.
+pub(crate) fn table(answer: &AuditRows, look: &Look) -> String {
+    if answer.rows.is_empty() {
+        return "no rows\n".to_owned();
+    }
+    let columns = [
+        ("SEQ, WHEN", Shape::Fixed),
+        ("WHAT", Shape::Fixed),
+        ("WHO, ON WHOM", Shape::Text),
+        ("OUTCOME, WHY", Shape::Text),
+    ];
+    let mut grid = Grid::new(&columns);
+    for row in &answer.rows {
+        let who = [Some(row.actor.clone()), row.target.clone(), row.task_id.map(|id| id.to_string())];
+        let why = [Some(row.outcome.clone()), row.code.clone(), row.reason.clone()];
+        let lines = |lines: [Option<String>; 3]| lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let what = if row.count == 1 { row.kind.clone() } else { format!("{}\n{} times", row.kind, row.count) };
+        grid.row(tone(row), [format!("{}\n{}", row.seq, when(row.at, look.now)), what, lines(who), lines(why)]);
+    }
+    grid.render(look)
+}
+
+fn tone(row: &AuditRow) -> Tone {
+    if row.outcome == "OK" { Tone::Plain } else { Tone::Warn }
+}
+
+/// How far a verification is.
+pub(crate) fn so_far(told: &AuditVerified) -> String {
+    format!("{} are good so far", count(usize::try_from(told.rows).unwrap_or(usize::MAX), "row", "rows"))
+}
+
+/// What a verification found.
+pub(crate) fn verified(told: &AuditVerified, look: &Look) -> String {
+    let rows = count(usize::try_from(told.rows).unwrap_or(usize::MAX), "row", "rows");
+    let checkpoints =
+        count(usize::try_from(told.checkpoints).unwrap_or(usize::MAX), "signed checkpoint", "signed checkpoints");
+    let mut text = match &told.finding {
+        None => look.paint(Tone::Good, &format!("the audit log is whole: {rows}, {checkpoints}")),
+        Some(finding) => {
+            let said = format!("the audit log is bad at row {}: {}", finding.seq, clean(&finding.message));
+            format!("{}\n{rows} before it and {checkpoints} are good", look.paint(Tone::Bad, &said))
+        }
+    };
+    text.push('\n');
+    if told.is_whole && told.checkpoints == 0 {
+        text.push_str("no checkpoint pins it: whether its end was cut off cannot be told for certain\n");
+    }
+    for key in &told.keys {
+        text.push_str(&format!("signed by {}\n", clean(key)));
+    }
+    text
+}
+
+/// A checkpoint.
+pub(crate) fn checkpoint(checkpoint: &AuditCheckpoint, look: &Look) -> String {
+    let rows = [
+        ("row", Tone::Head, checkpoint.seq.to_string()),
+        ("hash", Tone::Plain, checkpoint.hash.clone()),
+        ("signed", Tone::Plain, when(checkpoint.at, look.now)),
+        ("key", Tone::Plain, checkpoint.key.clone()),
+        ("signature", Tone::Plain, checkpoint.signature.clone()),
+    ];
+    let mut text = sheet(rows, look);
+    text.push_str("\nto keep it elsewhere: reachctl audit checkpoint --json > checkpoint.json\n");
+    text
+}

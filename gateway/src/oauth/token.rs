@@ -1,0 +1,132 @@
+//! Tokens by the standard road: had with `client_credentials` and `private_key_jwt` (RFC 6749, RFC 7523), ended (RFC 7009), and
+//! asked about (RFC 7662).
+
+use http::HeaderMap;
+use reach_core::identity::Claims;
+use reach_schemas::{ErrorCode, Failure};
+use serde_json::{Value, json};
+
+use super::form::Form;
+use super::{INTROSPECT, REVOKE, Refused, SCOPE, TOKEN};
+use crate::gateway::Gateway;
+use crate::identity::Pass;
+use crate::ops::identity::Introspected;
+
+/// The only kind of assertion there is.
+const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// Which agent a client is, by what it says of itself and signs.
+async fn client(
+    gateway: &Gateway,
+    base: &str,
+    path: &str,
+    form: &Form,
+) -> Result<reach_core::identity::Principal, Refused> {
+    if form.get("client_assertion_type") != Some(JWT_BEARER) {
+        let message =
+            format!("a client shows who it is by private_key_jwt: `client_assertion_type` must be {JWT_BEARER}");
+        return Err(Failure::new(ErrorCode::Unauthenticated, message).into());
+    }
+    let names = [base.to_owned(), format!("{base}{path}"), gateway.identity().audience().to_owned()];
+    let client = gateway.vouched(form.required("client_assertion")?, &names).await?;
+    match form.get("client_id") {
+        Some(id) if id != client.agent_id.as_str() => {
+            Err(Failure::new(ErrorCode::Unauthenticated, "`client_id` is not the client of the assertion").into())
+        }
+        Some(_) | None => Ok(client),
+    }
+}
+
+/// By whom a form is: by its head, or by an assertion in it.
+async fn by_whom(gateway: &Gateway, pass: &Pass, base: &str, path: &str, form: &Form) -> Result<Pass, Refused> {
+    if form.get("client_assertion").is_some() {
+        let client = client(gateway, base, path, form).await?;
+        return Ok(gateway.pass_of(&client)?);
+    }
+    gateway.check(pass)?;
+    Ok(pass.clone())
+}
+
+pub(super) async fn token(gateway: &Gateway, base: &str, headers: &HeaderMap, body: &[u8]) -> Result<Value, Refused> {
+    let form = Form::read(headers, body)?;
+    if form.required("grant_type")? != "client_credentials" {
+        return Err(Refused::new("unsupported_grant_type", "the grant is client_credentials"));
+    }
+    if form.get("scope").is_some_and(|scope| scope.split(' ').any(|one| one != SCOPE)) {
+        return Err(Refused::new("invalid_scope", format!("the scope is {SCOPE}, or left out")));
+    }
+    if let Some(resource) = form.get("resource")
+        && !is_here(base, resource)
+    {
+        return Err(Refused::new("invalid_target", format!("tokens are for {base} and what is below it")));
+    }
+    let client = client(gateway, base, TOKEN, &form).await?;
+    let (token, claims) = gateway.token_of(&client)?;
+    Ok(json!({
+        "access_token": token.token.reveal(),
+        "token_type": "Bearer",
+        "expires_in": claims.exp - claims.iat,
+        "scope": claims.scope,
+    }))
+}
+
+/// Whether an address is the gateway's, or below it (RFC 8707).
+fn is_here(base: &str, resource: &str) -> bool {
+    resource.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+pub(super) async fn revoke(
+    gateway: &Gateway,
+    pass: &Pass,
+    base: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Value, Refused> {
+    let form = Form::read(headers, body)?;
+    let pass = by_whom(gateway, pass, base, REVOKE, &form).await?;
+    gateway.end_token(&pass, form.required("token")?).await?;
+    Ok(json!({}))
+}
+
+pub(super) async fn introspect(
+    gateway: &Gateway,
+    pass: &Pass,
+    base: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Value, Refused> {
+    let form = Form::read(headers, body)?;
+    let pass = by_whom(gateway, pass, base, INTROSPECT, &form).await?;
+    Ok(match gateway.introspect(&pass, form.required("token")?) {
+        Introspected::Inactive => json!({ "active": false }),
+        Introspected::Active(claims) => active(&claims),
+    })
+}
+
+fn active(claims: &Claims) -> Value {
+    json!({
+        "active": true,
+        "token_type": "Bearer",
+        "scope": claims.scope,
+        "client_id": claims.client_id,
+        "sub": claims.sub,
+        "aud": claims.aud,
+        "iss": claims.iss,
+        "iat": claims.iat,
+        "nbf": claims.nbf,
+        "exp": claims.exp,
+        "jti": claims.jti,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_for_the_gateway_and_what_is_below_it() {
+        let base = "https://reach.example";
+        assert!(is_here(base, "https://reach.example") && is_here(base, "https://reach.example/mcp"));
+        assert!(!is_here(base, "https://reach.example.evil/mcp") && !is_here(base, "https://other"));
+    }
+}

@@ -1,0 +1,154 @@
+//! What a caller is granted, and whether what was found out of it still holds.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use reach_core::access::{Caller, Denial, Grant, authorize};
+use reach_core::identity::Rejection;
+use reach_schemas::call::AgentToken;
+use reach_schemas::{AgentId, ErrorCode, Failure, Method, Role};
+
+use super::settle::Change;
+use crate::gateway::Gateway;
+use crate::identity::authenticate::{nobody, refused};
+use crate::identity::{Identity, Pass, Speaker};
+use crate::store::IdentityRow;
+
+/// Why somebody who was let in is no more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// The same as its next call would be told.
+    pub failure: Failure,
+    /// Whether another copy of it has come.
+    pub is_superseded: bool,
+}
+
+fn denied(denial: &Denial) -> Failure {
+    Failure::new(ErrorCode::Forbidden, denial.to_string())
+}
+
+impl Gateway {
+    /// What is known of callers.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// By whom a request is, by its head.
+    ///
+    /// # Errors
+    /// What it shows is not believed.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Pass, Failure> {
+        let (pass, is_new) = self.identity.authenticate(headers, self.now())?;
+        if let (true, Pass::Agent(agent), Some(me)) = (is_new, &pass, self.me.upgrade()) {
+            let agent = agent.agent_id.clone();
+            tokio::spawn(async move { me.keep_used(&agent).await });
+        }
+        Ok(pass)
+    }
+
+    /// Keeps that a token is in use, so that the one before it ends in time though the gateway is started anew.
+    async fn keep_used(self: Arc<Self>, agent: &AgentId) {
+        let _turn = self.identity.changing.lock().await;
+        let principal = self.identity.book().principals.get(agent).cloned();
+        if let Some(principal) = principal
+            && let Err(failure) = self.keep_identity(Change::Put(IdentityRow::Agent(principal)), Vec::new()).await
+        {
+            tracing::warn!(%agent, reason = %failure.message, "that its token is in use was not stored");
+        }
+    }
+
+    /// Whether what was found out of a caller still holds.
+    ///
+    /// # Errors
+    /// It has not shown who it is, or its token was revoked, is over, or is another copy's now.
+    pub fn check(&self, pass: &Pass) -> Result<(), Failure> {
+        match pass {
+            Pass::Nobody => Err(nobody()),
+            Pass::Open | Pass::Agent(_) | Pass::Operator(_) => self.identity.check(pass, self.now()).map_err(refused),
+        }
+    }
+
+    /// Waits until what was found out of a caller holds no more.
+    pub async fn ended(&self, pass: &Pass) -> Ended {
+        let mut changes = self.identity.changes();
+        loop {
+            changes.mark_unchanged();
+            if let Err(rejection) = self.identity.check(pass, self.now()) {
+                return Ended { failure: refused(rejection), is_superseded: rejection == Rejection::Superseded };
+            }
+            let over = async {
+                match self.identity.ends_at(pass) {
+                    // A connection may have gone on under another token meanwhile; then this looks once more.
+                    Some(at) => self.clock.sleep_until(at.max(self.now() + reach_schemas::Span::from_ms(1))).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = over => {}
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return std::future::pending().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One who has shown who it is, and says in whose name it speaks.
+    ///
+    /// # Errors
+    /// It may not speak in that name.
+    pub fn speaker(&self, pass: &Pass, named: Option<AgentId>) -> Result<Speaker, Failure> {
+        self.caller_by(pass, named.as_ref())?;
+        Ok(Speaker::new(pass.clone(), named))
+    }
+
+    /// A speaker as a caller, with the access rules of today. Whether its token still stands is asked elsewhere.
+    #[must_use]
+    pub fn caller(&self, speaker: &Speaker) -> Caller {
+        match (speaker.agent(), speaker.pass()) {
+            (Some(agent), _) => self.caller_named(agent),
+            (None, Pass::Operator(pass)) => Caller::Operator(pass.operator.clone()),
+            (None, Pass::Open | Pass::Nobody | Pass::Agent(_)) => Caller::OPERATOR,
+        }
+    }
+
+    fn caller_by(&self, pass: &Pass, named: Option<&AgentId>) -> Result<Caller, Failure> {
+        let refused = |message: String| Err(Failure::new(ErrorCode::Forbidden, message));
+        match (pass, named) {
+            (Pass::Open, None) => Ok(Caller::OPERATOR),
+            (Pass::Nobody, _) => Err(nobody()),
+            (Pass::Agent(agent), Some(named)) if *named != agent.agent_id => {
+                refused(format!("{} may not act as {named}", agent.agent_id))
+            }
+            (Pass::Agent(agent), _) => Ok(self.caller_named(&agent.agent_id)),
+            (Pass::Operator(pass), Some(named)) if pass.operator.role < Role::Operator => {
+                refused(format!("a {} may not act as {named}", pass.operator.role))
+            }
+            (Pass::Operator(pass), None) => Ok(Caller::Operator(pass.operator.clone())),
+            (Pass::Open | Pass::Operator(_), Some(named)) => Ok(self.caller_named(named)),
+        }
+    }
+
+    /// What a caller is granted for a method, if it still is who it has shown to be.
+    ///
+    /// # Errors
+    /// It has not shown who it is or is not believed any more, may not speak in the name that it says, may not do what the
+    /// method does, or asks too fast.
+    pub fn grant(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
+        self.check(pass)?;
+        let caller = self.caller_by(pass, named)?;
+        self.rates.admit(&caller, &self.settings().rates, self.now())?;
+        authorize(caller, method.permission()).map_err(|denial| denied(&denial))
+    }
+
+    /// The agent's next token, if it is time for it: for the answer to a heartbeat.
+    #[must_use]
+    pub fn next_token(&self, pass: &Pass) -> Option<AgentToken> {
+        match pass {
+            Pass::Agent(agent) => self.identity.next_token(agent, self.now()),
+            Pass::Open | Pass::Nobody | Pass::Operator(_) => None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Who is let in, once for every request whatever its path: its head shows who it is by, and what was found out goes along
+//! with it. Also what those are told who are not let in (RFC 6750, section 3; RFC 9728, section 5.1).
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
+use reach_schemas::{ErrorCode, Failure};
+
+use super::app::{App, problem};
+use super::mcp;
+use super::until::Until;
+use crate::envelope::{error_of, refused};
+use crate::identity::{Mode, Pass};
+use crate::mcp::wire::sse;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Where a client finds out how it can get a token (RFC 9728).
+pub(super) const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// What everybody may see: how the gateway is, what its words mean, and how one gets in.
+fn is_public(path: &str) -> bool {
+    let is_listing = path == mcp::CATALOG_PATH;
+    matches!(path, "/healthz" | "/openapi.json" | "/errors" | mcp::CARD_PATH)
+        || path.starts_with("/errors/")
+        || path.starts_with("/oauth/")
+        || (path.starts_with("/.well-known/") && !is_listing)
+}
+
+/// Where somebody may come who has no token yet, to be given one. What else is asked there is refused call by call.
+fn is_for_newcomers(method: &Method, path: &str) -> bool {
+    *method == Method::POST && matches!(path, "/rpc" | "/agent/register")
+}
+
+/// Lets a request in, with what was found out of who it is by; or says why not.
+pub(super) fn admit(app: &App, request: &mut Request) -> Result<Pass, Response> {
+    name_the_host(request);
+    let path = request.uri().path();
+    let pass = match app.gateway.authenticate(request.headers()) {
+        Ok(Pass::Nobody) if !is_public(path) && !is_for_newcomers(request.method(), path) => {
+            let failure = app.gateway.check(&Pass::Nobody).err();
+            return Err(turned_away(app, request, failure.unwrap_or_else(unknown)));
+        }
+        Ok(pass) => pass,
+        Err(_) if is_public(path) => Pass::Nobody,
+        Err(failure) => return Err(turned_away(app, request, failure)),
+    };
+    request.extensions_mut().insert(pass.clone());
+    Ok(pass)
+}
+
+/// HTTP/2 has the host in the address (RFC 9113, section 8.3.1); here it is read from one place.
+fn name_the_host(request: &mut Request) {
+    if request.headers().contains_key(header::HOST) {
+        return;
+    }
+    let named = request.uri().authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+    if let Some(host) = named {
+        request.headers_mut().insert(header::HOST, host);
+    }
+}
+
+fn unknown() -> Failure {
+    Failure::new(ErrorCode::Unauthenticated, "it is not known who calls")
+}
+
+fn turned_away(app: &App, request: &Request, failure: Failure) -> Response {
+    let code = failure.code;
+    let path = request.uri().path();
+    let mut response = if path == "/rpc" || path == mcp::PATH || path.starts_with("/servers/") {
+        let text = refused(error_of(failure, None));
+        (StatusCode::UNAUTHORIZED, [(header::CONTENT_TYPE, JSON)], text).into_response()
+    } else {
+        problem(failure.into())
+    };
+    // Each endpoint of MCP is a resource of its own: what is told of it is below its own path.
+    let below = if path == mcp::PATH || path.starts_with("/servers/") { path } else { "" };
+    challenge_at(app, request.headers(), below, &mut response, Some(code));
+    response
+}
+
+/// Adds what a client needs to know that was refused for who it is. `code`: why, if it was for its token.
+pub(super) fn challenge(app: &App, headers: &HeaderMap, response: &mut Response, code: Option<ErrorCode>) {
+    challenge_at(app, headers, "", response, code);
+}
+
+fn challenge_at(app: &App, headers: &HeaderMap, below: &str, response: &mut Response, code: Option<ErrorCode>) {
+    if app.gateway.identity().mode() == Mode::Open {
+        return;
+    }
+    let base = base(app, headers);
+    let error = match (response.status(), code) {
+        (StatusCode::UNAUTHORIZED, _) if !headers.contains_key(header::AUTHORIZATION) => String::new(),
+        (StatusCode::UNAUTHORIZED, Some(code)) => {
+            format!(r#"error="invalid_token", error_uri="{base}/errors/{}", "#, code.name())
+        }
+        (StatusCode::UNAUTHORIZED, None) => r#"error="invalid_token", "#.to_owned(),
+        (StatusCode::FORBIDDEN, _) => r#"error="insufficient_scope", scope="agent", "#.to_owned(),
+        (_, _) => return,
+    };
+    let value = format!(r#"Bearer realm="agent-reach", {error}resource_metadata="{base}{RESOURCE_METADATA}{below}""#);
+    if let Ok(value) = HeaderValue::from_str(&value) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+    }
+}
+
+/// The address by which the gateway is called: as it is set, else as the caller says.
+pub(super) fn base(app: &App, headers: &HeaderMap) -> String {
+    match &app.gateway.identity().settings().public_url {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => format!(
+            "{}://{}",
+            if app.settings.tls.is_some() { "https" } else { "http" },
+            host_of(headers).unwrap_or("127.0.0.1:7340")
+        ),
+    }
+}
+
+/// By which name the gateway was called.
+pub(super) fn host_of(headers: &HeaderMap) -> Option<&str> {
+    // A quote would end the text in which it is told.
+    headers.get(header::HOST)?.to_str().ok().filter(|host| !host.contains(['"', '\\', ' ']))
+}
+
+/// What was found out of who a request is by, when it was let in.
+pub(super) fn pass_of(extensions: &Extensions) -> Pass {
+    extensions.get().cloned().unwrap_or(Pass::Nobody)
+}
+
+/// A stream of events ends when its reader may not read it any more.
+pub(super) fn guarded(app: &Arc<App>, pass: Pass, response: Response) -> Response {
+    let is_stream =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == sse::MEDIA_TYPE.as_bytes());
+    match pass {
+        Pass::Agent(_) | Pass::Operator(_) if is_stream => {
+            let gateway = Arc::clone(&app.gateway);
+            let ended = Box::pin(async move { drop(gateway.ended(&pass).await) });
+            response.map(|body| Body::new(Until { body, ended }))
+        }
+        Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_) => response,
+    }
+}

@@ -1,0 +1,25 @@
+//! Who callers are: joining, tokens and their renewal, copies, revocation, roles, and those who pretend, over a real gateway
+//! with its port on a real socket.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test, in its parts as well")]
+
+mod common;
+
+#[path = "identity/attacks.rs"]
+mod attacks;
+#[path = "identity/copies.rs"]
+mod copies;
+#[path = "identity/days.rs"]
+mod days;
+#[path = "identity/oauth.rs"]
+mod oauth;
+#[path = "identity/roads.rs"]
+mod roads;
+#[path = "identity/roles.rs"]
+mod roles;
+#[path = "identity/sdk.rs"]
+mod sdk;
+#[path = "identity/signer.rs"]
+mod signer;
+#[path = "identity/world.rs"]
+mod world;

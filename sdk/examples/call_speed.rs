@@ -1,0 +1,56 @@
+//! How long one call takes: serves an agent that echoes, or calls it again and again and prints the times as JSON. What the
+//! benchmark of the Python package compares itself with.
+//!
+//!     call_speed serve               serves `echo` until it is killed
+//!     call_speed call CALLS CALLERS  calls it so often, by so many callers at once
+
+use std::time::{Duration, Instant};
+
+use agent_reach_sdk::schemas::RawJson;
+use agent_reach_sdk::{Agent, Capability, Client, Context, Effect, HandlerError, Task, capability, card};
+
+async fn echo(task: Task, _context: Context) -> Result<Option<RawJson>, HandlerError> {
+    Ok(task.raw_params().cloned())
+}
+
+/// The times of so many calls, made one after another.
+async fn times(client: Client, calls: usize) -> Result<Vec<Duration>, agent_reach_sdk::Error> {
+    let mut times = Vec::with_capacity(calls);
+    for number in 0..calls {
+        let begun = Instant::now();
+        client.task("echo").params(&serde_json::json!({ "number": number })).without_key().reach().await?;
+        times.push(begun.elapsed());
+    }
+    Ok(times)
+}
+
+async fn measure(calls: usize, callers: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let client = Client::from_env().await?;
+    times(client.clone(), 50).await?;
+    let begun = Instant::now();
+    let running: Vec<_> = (0..callers).map(|_| tokio::spawn(times(client.clone(), calls / callers))).collect();
+    let mut all = Vec::new();
+    for caller in running {
+        all.extend(caller.await??);
+    }
+    let took = begun.elapsed();
+    all.sort_unstable();
+    let at = |share: usize| all.get(all.len() * share / 100).copied().unwrap_or_default().as_secs_f64() * 1e6;
+    let per_call = took.as_secs_f64() * 1e6 / all.len() as f64;
+    println!("{}", serde_json::json!({ "p50_us": at(50), "p99_us": at(99), "per_call_us": per_call }));
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve"] => {
+            let card = agent_reach_sdk::AgentCard { max_concurrency: 512, ..card("echo@bench")? };
+            let echoes = Capability { effect: Effect::Read, ..capability("echo")? };
+            Ok(Agent::builder(card).capability(echoes, echo).run().await?)
+        }
+        ["call", calls, callers] => measure(calls.parse()?, callers.parse()?).await,
+        _ => Err("say `serve`, or `call CALLS CALLERS`".into()),
+    }
+}
