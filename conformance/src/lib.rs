@@ -1,2 +1,15 @@
-//! Validates agents and gateways against the wire, and shares no code with the SDK, so that it cannot share its mistakes.
-//! A member of the workspace so that its place is kept; nothing is in it yet.
+//! Validates agents and gateways against the Agent-Reach wire. It shares the words of the wire with the rest
+//! (`reach-schemas`) and nothing else, so that it cannot share the mistakes of the SDK or of the gateway.
+
+mod agent;
+mod catalog;
+mod child;
+mod cli;
+mod engine;
+mod exchange;
+mod gateway;
+mod instance;
+mod report;
+mod schema;
+
+pub use cli::{check, run};

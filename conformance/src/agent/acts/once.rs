@@ -1,0 +1,169 @@
+//! What comes twice is done once; and reports, which are sent until they are taken or refused.
+
+use std::time::Duration;
+
+use reach_schemas::Effect;
+use serde_json::Value;
+
+use crate::agent::desk::Answer;
+use crate::agent::plan::raw;
+use crate::agent::stage::{Agent, no_work};
+use crate::agent::work::{Event, Work};
+use crate::engine::{Act, Findings, Stop};
+use crate::exchange::short;
+
+/// How long a report that was not taken has to come again.
+const AGAIN: Duration = Duration::from_secs(6);
+/// How long an agent is watched that should say no more.
+const WATCHED: Duration = Duration::from_millis(1200);
+
+/// Deliveries that come twice, for the first capability of each kind that changes something.
+pub(crate) async fn twice(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
+    if agent.usable.is_empty() {
+        return Err(no_work());
+    }
+    for wanted in [Effect::Write, Effect::IdempotentWrite] {
+        let plan = agent.plan()?;
+        let offer = agent.usable.iter().map(|usable| usable.offer).find(|offer| plan.offers[*offer].effect == wanted);
+        let Some(offer) = offer else { continue };
+        let params = plan.offers[offer].params.as_ref().map(raw);
+        findings.begin(false);
+        same_attempt(agent, findings, offer, params.clone()).await?;
+        if wanted == Effect::IdempotentWrite {
+            findings.begin(false);
+            same_key(agent, findings, offer, params.clone()).await?;
+        }
+        findings.begin(false);
+        older_token(agent, findings, offer, params).await?;
+    }
+    Ok(())
+}
+
+/// The first delivery, which must end well.
+async fn first(agent: &mut Agent, work: &Work) -> Result<String, Stop> {
+    match agent.do_work(work).await {
+        Ok((Event::Result { text, .. }, _)) => Ok(text),
+        Ok((event, _)) => Err(Stop(format!("the first delivery came to {}", event.words()))),
+        Err(why) => Err(Stop(format!("the first delivery came to nothing: {why}"))),
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+    value(one) == value(other)
+}
+
+/// Judges what came of a repetition by its result, and by the effects that were counted.
+fn judge_once(agent: &Agent, findings: &mut Findings<'_>, id: &str, before: Option<usize>, pair: (&str, &Event)) {
+    let effects = agent.effects().zip(before).map(|(now, before)| now.saturating_sub(before));
+    let found = match (effects, pair) {
+        (Some(more @ 1..), _) => Err(format!("{more} more effects")),
+        (_, (first, Event::Result { text, .. })) if !is_same(first, text) => {
+            Err(format!("{}, and before {}: it was done again", short(text), short(first)))
+        }
+        (Some(0) | None, _) => Ok(()),
+    };
+    findings.judge(id, "one effect, and the same result", found);
+}
+
+async fn same_attempt(
+    agent: &mut Agent,
+    findings: &mut Findings<'_>,
+    offer: usize,
+    params: Option<reach_schemas::RawJson>,
+) -> Act {
+    let work = agent.task(offer, params)?;
+    let result = first(agent, &work).await?;
+    let before = agent.effects();
+    match agent.do_work(&work).await {
+        Ok((event, _)) => {
+            let is_result = matches!(event, Event::Result { .. });
+            let found = if is_result { Ok(()) } else { Err(event.words()) };
+            judge_once(agent, findings, "done-once-per-attempt", before, (&result, &event));
+            findings.judge("answers-repeats-alike", "the first one's result", found);
+        }
+        Err(why) => {
+            judge_once(agent, findings, "done-once-per-attempt", before, (&result, &Event::Sent));
+            findings.fail("answers-repeats-alike", "the first one's result", why);
+        }
+    }
+    Ok(())
+}
+
+async fn same_key(
+    agent: &mut Agent,
+    findings: &mut Findings<'_>,
+    offer: usize,
+    params: Option<reach_schemas::RawJson>,
+) -> Act {
+    let work = agent.task(offer, params)?;
+    let result = first(agent, &work).await?;
+    let before = agent.effects();
+    let again = work.next_attempt();
+    match agent.do_work(&again).await {
+        Ok((event, _)) => judge_once(agent, findings, "done-once-per-key", before, (&result, &event)),
+        Err(why) => findings.fail("done-once-per-key", "the first one's result", why),
+    }
+    Ok(())
+}
+
+async fn older_token(
+    agent: &mut Agent,
+    findings: &mut Findings<'_>,
+    offer: usize,
+    params: Option<reach_schemas::RawJson>,
+) -> Act {
+    let old = agent.task(offer, params)?;
+    let newer = Work { idempotency_key: format!("{}-newer", old.idempotency_key), ..old.next_attempt() };
+    first(agent, &newer).await?;
+    let found = match agent.do_work(&old).await {
+        Ok((event @ Event::Result { .. }, _)) => Err(event.words()),
+        Ok(_) | Err(_) => Ok(()),
+    };
+    findings.judge("heeds-newer-token", "no result for the older token", found);
+    Ok(())
+}
+
+/// Reports that are not taken at once, and reports that are not wanted.
+pub(crate) async fn reports(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
+    if !agent.has_accepted {
+        return Err(Stop("the agent reports nothing: it answers with the result itself".to_owned()));
+    }
+    let told = |agent: &Agent, work: &Work| {
+        let key = work.key();
+        agent.desk.look(|state| state.ends_told.get(&key).copied().unwrap_or_default())
+    };
+    let mut work = reported_task(agent)?;
+    work.attempt_timeout = AGAIN;
+    let key = work.key();
+    agent.desk.change(|state| state.answers.insert(key, [Answer::Unavailable].into()));
+    // The report that was not taken is not noted as an end; the second one is.
+    let ended = agent.do_work(&work).await;
+    if told(agent, &work) == 0 {
+        return Err(Stop("this time the agent answered with the result itself".to_owned()));
+    }
+    let found = ended.map(drop).map_err(|_| format!("nothing more within {} s", AGAIN.as_secs()));
+    findings.judge("reports-again", "the report again, after store_unavailable", found);
+
+    findings.begin(false);
+    let work = reported_task(agent)?;
+    let key = work.key();
+    agent.desk.change(|state| state.answers.insert(key, [Answer::Stale].into()));
+    // The answer that it is stale counts as an end here, so that this waits for the report.
+    let _ = agent.do_work(&work).await;
+    let more = agent.desk.wait(WATCHED, |state| state.ends_told.get(&key).copied().filter(|count| *count > 2)).await;
+    let found = match more {
+        Some(count) => Err(format!("{count} reports of the same attempt")),
+        None => Ok(()),
+    };
+    findings.judge("takes-no-for-an-answer", "no further report after stale_token", found);
+    Ok(())
+}
+
+/// Work that is reported: over HTTP only what takes a while is.
+fn reported_task(agent: &mut Agent) -> Result<Work, Stop> {
+    match agent.slow.clone() {
+        Some(slow) if agent.way() == Some("http") => agent.task(slow.offer, Some(slow.params)),
+        Some(_) | None => agent.easy_task(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Agents that do everything right but for one fault, each of which the runner must find by the right requirement, and
+//! by no other.
+#![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
+
+mod common;
+mod wrong;
+
+use std::sync::Arc;
+
+use common::{Done, file, run};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use wrong::{Agent, Fault, Over, http, socket};
+
+/// How many runs there are at once: they wait more than they work.
+const RUNS_MAX: usize = 6;
+
+/// What is planted, by which way the agent is reached, and which requirement must say so.
+const TABLE: &[(Fault, Over, &str)] = &[
+    (Fault::UnknownCardField, Over::Http, "card-is-valid"),
+    (Fault::UnusableSchema, Over::Http, "card-schemas-usable"),
+    (Fault::UnknownVersion, Over::Socket, "card-version-spoken"),
+    (Fault::NoDescription, Over::Http, "card-says-what-it-does"),
+    (Fault::NoEffect, Over::Http, "card-says-its-effect"),
+    (Fault::NeverRegisters, Over::Http, "registers"),
+    (Fault::NeverRegisters, Over::Socket, "registers"),
+    (Fault::NeverRegistersAgain, Over::Http, "registers-again"),
+    (Fault::RegistersAnother, Over::Socket, "registers-the-same"),
+    (Fault::NeverBeats, Over::Http, "beats-in-time"),
+    (Fault::BeatsForAnother, Over::Http, "beats-are-valid"),
+    (Fault::BeatsWithUnknownField, Over::Socket, "beats-are-valid"),
+    (Fault::ChokesOnUnknownAnswer, Over::Http, "beats-on"),
+    (Fault::BeatsTooOften, Over::Socket, "beats-calmly"),
+    (Fault::HidesLoad, Over::Socket, "beats-tell-load"),
+    (Fault::NeverAnswers, Over::Http, "answers-work"),
+    (Fault::NeverAnswers, Over::Socket, "answers-work"),
+    (Fault::AnswersText, Over::Http, "result-is-json"),
+    (Fault::AnswersPlainType, Over::Http, "http-says-json"),
+    (Fault::BreaksSchema, Over::Socket, "result-fits-schema"),
+    (Fault::ChokesOnUnknownMember, Over::Http, "passes-over-unknown-fields"),
+    (Fault::NeedsTrace, Over::Http, "needs-no-trace"),
+    (Fault::TakesBadInput, Over::Http, "refuses-bad-input"),
+    (Fault::BlamesItselfForBadInput, Over::Http, "refuses-bad-input"),
+    (Fault::LimpsAfterBadInput, Over::Socket, "survives-bad-input"),
+    (Fault::LimpsAfterGarbage, Over::Http, "survives-garbage"),
+    (Fault::TakesGarbage, Over::Http, "refuses-garbage"),
+    (Fault::ManglesUnicode, Over::Socket, "keeps-unicode"),
+    (Fault::RoundsNumbers, Over::Http, "keeps-numbers"),
+    (Fault::DropsLarge, Over::Socket, "takes-large-params"),
+    (Fault::DropsEmpty, Over::Http, "takes-empty-params"),
+    (Fault::DoesAttemptTwice, Over::Http, "done-once-per-attempt"),
+    (Fault::DoesAttemptTwice, Over::Socket, "done-once-per-attempt"),
+    (Fault::DoesKeyTwice, Over::Queue, "done-once-per-key"),
+    (Fault::RefusesRepeats, Over::Http, "answers-repeats-alike"),
+    (Fault::TakesOlderToken, Over::Socket, "heeds-newer-token"),
+    (Fault::IgnoresCancel, Over::Http, "stops-when-cancelled"),
+    (Fault::IgnoresCancel, Over::Socket, "stops-when-cancelled"),
+    (Fault::IgnoresCancelWhenLate, Over::Socket, "heeds-deadline"),
+    (Fault::LimpsAfterCancel, Over::Http, "survives-cancel"),
+    (Fault::NoDelete, Over::Http, "http-cancel-answered"),
+    (Fault::TakesLess, Over::Http, "works-side-by-side"),
+    (Fault::TakesMore, Over::Http, "keeps-its-bound"),
+    (Fault::TakesMore, Over::Queue, "keeps-its-bound"),
+    (Fault::NeverSaysWhen, Over::Socket, "says-when-again"),
+    (Fault::LimpsAfterCrowd, Over::Http, "works-after-crowd"),
+    (Fault::ProbeFails, Over::Http, "answers-probe"),
+    (Fault::ProbeLies, Over::Socket, "probe-fits-schema"),
+    (Fault::ProbeWaitsForWork, Over::Socket, "answers-probe-at-work"),
+    (Fault::ReportsUnknownToken, Over::Socket, "reports-are-valid"),
+    (Fault::ReportsOnce, Over::Socket, "reports-again"),
+    (Fault::ReportsStaleForever, Over::Queue, "takes-no-for-an-answer"),
+    (Fault::WorksBeforeAccept, Over::Socket, "accepts-before-work"),
+    (Fault::CompletesBeforeAccept, Over::Socket, "answers-in-order"),
+    (Fault::NeverAccepts, Over::Queue, "answers-in-order"),
+    (Fault::AnswersUnknownMethods, Over::Socket, "rpc-unknown-method"),
+    (Fault::RoundsIds, Over::Socket, "rpc-echoes-ids"),
+    (Fault::AnswersNotifications, Over::Socket, "rpc-silent-to-notifications"),
+    (Fault::NeverComesBack, Over::Socket, "link-comes-back"),
+    (Fault::ComesBackSilently, Over::Socket, "link-comes-back"),
+    (Fault::ForgetsResults, Over::Socket, "link-reports-meanwhile"),
+    (Fault::Floods, Over::Socket, "link-is-calm"),
+    (Fault::ClosesAtOnce, Over::Socket, "registers"),
+    (Fault::ClaimsTooMuch, Over::Queue, "claims-are-valid"),
+    (Fault::ClaimsHastily, Over::Queue, "claims-patiently"),
+];
+
+/// Checks the agent with this fault.
+async fn check(fault: Fault, over: Over) -> Done {
+    let folder = tempfile::tempdir().unwrap();
+    let samples =
+        file(folder.path(), "samples.json", &json!({ "nap": { "params": { "ms": 5 }, "slow": { "ms": 700 } } }));
+    let samples = samples.to_str().unwrap();
+    let agent = Agent::new(fault, over);
+    let way: &[&str] = match over {
+        Over::Http => &["--http", "--listen", "127.0.0.1:0"],
+        Over::Socket | Over::Queue => &["--ws-listen", "127.0.0.1:0"],
+    };
+    let mut running = run(&[&["agent", "--samples", samples, "--timeout", "6s"], way].concat());
+    let gateway = running.address().await;
+    let joined = match over {
+        Over::Http => {
+            let address = http::serve(agent.clone()).await;
+            tokio::spawn(http::join(agent, gateway, address))
+        }
+        Over::Socket => tokio::spawn(socket::join(agent, gateway)),
+        Over::Queue => tokio::spawn(http::pull(agent, gateway)),
+    };
+    let done = running.done().await;
+    joined.abort();
+    done
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_a_fault_meets_every_requirement_by_every_way() {
+    let runs =
+        [Over::Http, Over::Socket, Over::Queue].map(|over| async move { (over, check(Fault::Nothing, over).await) });
+    for (over, done) in futures_util::future::join_all(runs).await {
+        assert_eq!(done.failures(), "", "{over:?}");
+        assert_eq!(done.code, 0, "{over:?}: {}", done.report);
+        assert!(done.took.as_secs() < 30, "{over:?}: a run takes {:?}", done.took);
+        println!("{over:?}: {} in {:?}, skipped {:?}", done.report["badge"], done.took, done.with("skipped"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_planted_fault_is_found_by_its_own_requirement_and_by_no_other() {
+    let seats = Arc::new(Semaphore::new(RUNS_MAX));
+    let runs = TABLE.iter().map(|(fault, over, expected)| {
+        let seats = seats.clone();
+        async move {
+            let _seat = seats.acquire().await.unwrap();
+            let done = check(*fault, *over).await;
+            let failed = done.with("failed");
+            let is_right = failed == [*expected];
+            let told = if is_right { String::new() } else { done.failures() };
+            println!("{fault:?} over {over:?}: {failed:?} in {:?}", done.took);
+            (!is_right).then(|| format!("{fault:?} over {over:?}: expected {expected}, found {failed:?}\n{told}"))
+        }
+    });
+    let wrong: Vec<String> = futures_util::future::join_all(runs).await.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), TABLE.len(), wrong.join("\n\n"));
+}
