@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::audit::event;
 use crate::make::{self, at, directory, insert, task, tell};
 
-/// Every third row is one of these, and what is in it is nowhere else in the file.
+/// Row `n`, whose actor is a text that is nowhere else in the file.
 fn marked(n: u64) -> Event {
     Event::new(at(n), AuditKind::AgentRegistered, format!("actor-{n:05}@ns")).on("target").because("generation 1")
 }

@@ -144,10 +144,11 @@ mod tests {
             cells[index] = cell;
             cells
         };
-        let mut parted = with(2, Cell::Text(b"ab"));
-        parted[3] = Cell::Text(b"c");
+        // One text after the other is the same with either, the letter of their kind included.
+        let mut parted = with(2, Cell::Text(b"at"));
+        parted[3] = Cell::Text(b"b");
         let mut parted_otherwise = with(2, Cell::Text(b"a"));
-        parted_otherwise[3] = Cell::Text(b"bc");
+        parted_otherwise[3] = Cell::Text(b"tb");
         let rows = [
             base,
             with(2, Cell::Text(b"")),

@@ -299,6 +299,7 @@ mod tests {
     fn a_tail_that_was_cut_off_is_named_by_the_number_that_was_given_out_or_by_a_pin() {
         let log = log(10);
         assert_eq!(verify(&log[..6], &[], 10), Some((7, Flaw::TailCut, Some(10))));
+        assert_eq!(verify(&log[..9], &[], 10), Some((10, Flaw::TailCut, Some(10))));
         assert_eq!(verify(&log[..6], &[mark(&log, 9)], 6), Some((7, Flaw::TailCut, Some(9))));
         assert_eq!(verify(&[], &[mark(&log, 9)], 0), Some((1, Flaw::TailCut, Some(9))));
         // Nobody can know of it.
