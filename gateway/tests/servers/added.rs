@@ -92,6 +92,8 @@ fn a_server_that_cannot_be_met_is_not_added_and_one_of_the_file_harms_nobody() {
     );
     let gateway = Gateway::start(folder.path(), &config);
     until("the server that is well", || (gateway.server("well")["state"] == "up").then_some(()));
+    // It is up as soon as it has answered; its agent is there a moment later.
+    until("its agent", || (gateway.run(&["get", "agent", "well@tools"]).exit == Some(0)).then_some(()));
     assert!(gateway.reach("well@tools", "echo", "{}").contains("heard"));
     let gone = until("the server that is not", || Some(gateway.server("gone")).filter(|gone| gone["state"] == "down"));
     assert!(gone["why"].as_str().unwrap().contains("refused"), "{gone}");
