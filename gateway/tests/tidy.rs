@@ -55,3 +55,8 @@ fn every_rust_file_opens_with_what_it_is_for() {
 fn no_tracked_file_names_a_place_on_one_machine() {
     none(words::machine_complaints(&Tree::read()));
 }
+
+#[test]
+fn no_tracked_file_holds_what_a_merge_left_behind() {
+    none(words::merge_complaints(&Tree::read()));
+}

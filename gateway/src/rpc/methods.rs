@@ -61,6 +61,11 @@ impl Context {
         self.gateway.grant(&self.pass, from_agent, method)
     }
 
+    /// As [`Context::grant`], with the refusal as it is answered.
+    fn granted(&self, method: Method, from_agent: Option<&AgentId>) -> Result<Grant, ErrorObjectOwned> {
+        self.grant(method, from_agent).map_err(|failure| error_of(failure, None))
+    }
+
     /// An agent is still here. The answer has its next token, if it is time for that.
     ///
     /// # Errors
@@ -107,7 +112,7 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
 /// own for as long as it takes.
 async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let gateway = &context.gateway;
-    let grant = |agent: Option<&AgentId>| context.grant(method, agent).map_err(|failure| error_of(failure, None));
+    let grant = |agent: Option<&AgentId>| context.granted(method, agent);
     macro_rules! ask {
         ($use_case:ident) => {
             answer(Box::pin(gateway.$use_case(grant(None)?, decode_params(call.params)?)).await)
@@ -176,25 +181,25 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
 
 fn find(context: &Context, method: Method, call: &Call<'_>) -> Outcome {
     let request: CapabilityFind = decode_params(call.params)?;
-    let grant = context.grant(method, request.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    let grant = context.granted(method, request.from_agent.as_ref())?;
     answer(context.gateway.find(grant, &request))
 }
 
 fn resolve(context: &Context, method: Method, call: &Call<'_>) -> Outcome {
     let submit: Submit = decode_params(call.params)?;
-    let grant = context.grant(method, submit.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    let grant = context.granted(method, submit.from_agent.as_ref())?;
     answer(context.gateway.resolve(grant, &submit))
 }
 
 async fn reach(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let submit = context.submit(&call)?;
-    let grant = context.grant(method, submit.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    let grant = context.granted(method, submit.from_agent.as_ref())?;
     answer(context.gateway.reach(grant, submit).await)
 }
 
 async fn submit(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let submit = context.submit(&call)?;
-    let grant = context.grant(method, submit.from_agent.as_ref()).map_err(|failure| error_of(failure, None))?;
+    let grant = context.granted(method, submit.from_agent.as_ref())?;
     answer(context.gateway.submit(grant, submit).await)
 }
 

@@ -60,6 +60,19 @@ pub(crate) fn machine_complaints(tree: &Tree) -> Vec<String> {
     complaints
 }
 
+/// Lines that a merge left behind.
+pub(crate) fn merge_complaints(tree: &Tree) -> Vec<String> {
+    // Put together here, so that this file does not hold them itself.
+    let marks = ["<", "|", ">"].map(|mark| mark.repeat(7));
+    let of_file = |file: &File| {
+        let left = file.text.lines().enumerate().filter(|(_, line)| {
+            marks.iter().any(|mark| line.strip_prefix(mark.as_str()).is_some_and(|rest| rest.starts_with(' ')))
+        });
+        left.map(|(number, _)| format!("{}:{}: left by a merge", file.path, number + 1)).collect::<Vec<_>>()
+    };
+    tree.0.iter().flat_map(of_file).collect()
+}
+
 /// Whether the place stands at the beginning of a path, not within a longer one.
 fn names_place(line: &str, place: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '}');
@@ -93,4 +106,14 @@ fn a_place_on_one_machine_is_noticed_but_not_the_like_of_it_in_a_longer_path() {
         File::new("b.md", &format!("http://host{place}x")),
     ]);
     assert_eq!(machine_complaints(&tree), [format!("a.md:2: names {place}")]);
+}
+
+#[test]
+fn what_a_merge_left_behind_is_noticed_but_not_the_like_of_it_in_a_line() {
+    let [ours, theirs] = ["<", ">"].map(|mark| mark.repeat(7));
+    let text = format!("a\n{ours} HEAD\nb\n=======\nc\n{theirs} other\nsee {ours} HEAD\n");
+    assert_eq!(
+        merge_complaints(&Tree(vec![File::new("dev", &text)])),
+        [2, 6].map(|n| format!("dev:{n}: left by a merge"))
+    );
 }

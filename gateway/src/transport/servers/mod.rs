@@ -58,13 +58,13 @@ async fn handle(app: Arc<App>, request: Request) -> Response {
     let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
     let pass = door::pass_of(&parts.extensions);
     let speaker = agent_of(&parts.headers).ok().and_then(|agent| app.gateway.speaker(&pass, agent).ok());
-    if let Some(speaker) = &speaker
-        && let Err(failure) = app.gateway.grant(&pass, speaker.agent(), Method::Reach)
-    {
-        return answer::error(StatusCode::FORBIDDEN, b"", failure);
-    }
+    let granted = speaker.map(|speaker| app.gateway.grant(&pass, speaker.agent(), Method::Reach)).transpose();
+    let grant = match granted {
+        Ok(grant) => grant,
+        Err(failure) => return answer::error(StatusCode::FORBIDDEN, b"", failure),
+    };
     // One that the caller may not use is answered as one that is not there, before anything of the request is read.
-    let is_open = speaker.is_some_and(|speaker| app.gateway.may_use_server(&app.gateway.caller(&speaker), &name));
+    let is_open = grant.is_some_and(|grant| app.gateway.may_use_server(grant.caller(), &name));
     let known = is_open.then(|| app.gateway.upstreams().get(&name)).flatten();
     let Some(server) = known else { return answer::no_server(&name) };
     let body = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
