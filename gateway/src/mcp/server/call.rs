@@ -125,11 +125,15 @@ impl Asking<'_> {
                 () = cancelled(working) => break false,
                 () = self.line.gone(), if !self.outlives_connection && !is_keyed => break false,
                 is_changed = following.changed() => {
-                    if !is_changed || following.is_final() {
+                    if !is_changed {
                         break true;
                     }
+                    // Changes that come close together are seen as one: the last word on the way may come with the end.
                     if let (Some(token), Some(said)) = (token, following.view().progress) {
                         self.tell(token, progress.next(&said));
+                    }
+                    if following.is_final() {
+                        break true;
                     }
                 }
             }

@@ -22,7 +22,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const BUFFERING: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
-type Answer = Pin<Box<dyn Future<Output = Posted> + Send>>;
+/// What a request is answered, once it is.
+pub(super) type Answer = Pin<Box<dyn Future<Output = Posted> + Send>>;
 
 /// A response whose body is this stream of events.
 fn response(events: impl futures_util::Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {

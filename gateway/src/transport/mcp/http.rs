@@ -52,10 +52,17 @@ pub(in crate::transport) async fn post(app: Arc<App>, request: Request) -> Respo
             () = working.drain.overdue.cancelled() => overdue(),
         }
     };
-    let mut answer = Box::pin(going_on(answer, gone));
+    let mut answer: events::Answer = Box::pin(going_on(answer, gone));
     let first = tokio::select! {
         biased;
-        posted = &mut answer => return whole(posted),
+        posted = &mut answer => match notices.try_recv() {
+            // What was said before the answer goes before it, though both are here at once.
+            Ok(first) => {
+                answer = Box::pin(std::future::ready(posted));
+                Some(first)
+            }
+            Err(_) => return whole(posted),
+        },
         first = notices.recv() => first,
         () = tokio::time::sleep(HOLD) => None,
     };
