@@ -13,9 +13,14 @@ const SERVERS: usize = 100;
 const TOOLS: usize = 50;
 /// How long all of them may take to be met, each an interpreter that starts.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// What finding a tool may take in half of all cases, and how much memory the gateway may have.
-const FIND_MAX: Duration = if cfg!(debug_assertions) { Duration::from_millis(500) } else { Duration::from_millis(5) };
+/// How much memory the gateway may have.
 const RESIDENT_MAX_MB: u64 = 512;
+
+/// What finding a tool may take in half of all cases. A gateway that was named was built for release.
+fn find_max() -> Duration {
+    let is_for_release = std::env::var_os("REACH_GATEWAY").is_some() || !cfg!(debug_assertions);
+    Duration::from_millis(if is_for_release { 5 } else { 500 })
+}
 
 fn words() -> (Vec<&'static str>, Vec<&'static str>) {
     let mut lines = include_str!("flock.txt").lines().map(|line| line.split(' ').collect());
@@ -133,6 +138,6 @@ async fn a_hundred_servers_are_one_list_in_which_the_right_tool_is_found() {
     assert_eq!(called["content"][0]["text"], "translate_reservoir the third", "{called}");
     let resident = gateway.resident_mb();
     println!("memory of the gateway: {resident} MB");
-    assert!(p50 < FIND_MAX, "finding a tool took {p50:?}");
+    assert!(p50 < find_max(), "finding a tool took {p50:?}");
     assert!(resident < RESIDENT_MAX_MB, "{resident} MB");
 }

@@ -1,5 +1,6 @@
 //! A gateway as a process, servers written for it, and whoever asks.
 
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,6 +30,11 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
+/// The gateway of this build, or the one that `REACH_GATEWAY` names: the one built for release, for figures.
+fn program() -> OsString {
+    std::env::var_os("REACH_GATEWAY").unwrap_or_else(|| env!("CARGO_BIN_EXE_reach-gateway").into())
+}
+
 impl Gateway {
     /// Starts one.
     pub(crate) fn start(folder: &Path, config: &str) -> Self {
@@ -38,7 +44,7 @@ impl Gateway {
     pub(crate) fn start_with(folder: &Path, config: &str, env: &[(&str, &str)]) -> Self {
         let file = folder.join("gateway.toml");
         std::fs::write(&file, config).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_reach-gateway"));
+        let mut command = Command::new(program());
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data")).arg("--config").arg(file);
         command.env("RUST_LOG", "info").env("NO_COLOR", "1").envs(env.iter().copied());
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
