@@ -196,6 +196,27 @@ async fn clients_of_the_stateless_era_share_a_process_and_keep_their_own_names()
     assert!(response.text().await.unwrap().contains("-32020"));
 }
 
+/// To a client the place where it was answered is the gateway: a way to `/rpc` would be a way to the gateway's own `/rpc`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_sends_nobody_elsewhere_on_the_gateway() {
+    for status in [200, 302, 307] {
+        let folder = tempfile::tempdir().unwrap();
+        let peer = Peer::start(state(folder.path(), "h"), &["--era", "handshake", "--then", &status.to_string()]);
+        let config = format!("[[mcp_servers]]\nname = \"h\"\nurl = {:?}\n", peer.url());
+        let gateway = Gateway::start(folder.path(), &config);
+        let client = Client::open(at(&gateway, "h")).await;
+        let body = r#"{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"count","arguments":{}}}"#;
+        let response = client.post(body.to_owned()).await;
+        assert_eq!(response.url().path(), "/servers/h/mcp", "nobody was sent anywhere");
+        for away in ["location", "refresh", "x-accel-redirect", "access-control-allow-origin", "x-kept-by-nobody"] {
+            assert!(!response.headers().contains_key(away), "{status} {away}");
+        }
+        assert_eq!(response.status(), if status == 200 { 200 } else { 502 });
+        let text = response.text().await.unwrap();
+        assert!(status == 200 || text.contains("mine") && text.contains(&format!("HTTP {status}")), "{text}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_said_so() {
     let folder = tempfile::tempdir().unwrap();

@@ -42,6 +42,16 @@ pub(super) fn no_session(body: &[u8]) -> Response {
     error(StatusCode::NOT_FOUND, body, Failure::new(ErrorCode::InvalidRequest, message))
 }
 
+/// A server that sends its client elsewhere: neither the gateway nor the client follows it.
+pub(super) fn elsewhere(name: &str, body: &[u8], status: StatusCode) -> Response {
+    let message = format!(
+        "the server {name} answered with a redirect (HTTP {}), which is not followed: give the gateway the address that it \
+         should ask",
+        status.as_u16()
+    );
+    error(StatusCode::BAD_GATEWAY, body, Failure::new(ErrorCode::Unreachable, message))
+}
+
 /// A server that could not be asked, or did not answer.
 pub(super) fn fault(name: &str, body: &[u8], fault: &Fault) -> Response {
     let (status, code) = match fault {

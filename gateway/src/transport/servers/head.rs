@@ -1,8 +1,9 @@
 //! Heads of requests and answers on their way through: what belongs to one hop, or to the gateway, stays behind.
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, DATE, EXPECT, FORWARDED, HOST, ORIGIN, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, REFERER, SERVER, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, WWW_AUTHENTICATE,
+    AGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE,
+    COOKIE, ETAG, EXPECT, EXPIRES, FORWARDED, HOST, LAST_MODIFIED, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    REFERER, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -14,9 +15,26 @@ const OF_ONE_HOP: [HeaderName; 7] =
 /// What a client tells the gateway and no server: who it is, where its page is from, by which name it calls.
 const OF_THE_CLIENT: [HeaderName; 8] =
     [HOST, ORIGIN, REFERER, AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, EXPECT, FORWARDED];
-/// What a server tells its own clients, of which the gateway is one. A challenge would send its reader to another's
-/// authorization server.
-const OF_THE_SERVER: [HeaderName; 4] = [SET_COOKIE, WWW_AUTHENTICATE, DATE, SERVER];
+/// What a server tells of its message, which is all that goes back. Anything else is about the place where it was said, and to
+/// a client that place is the gateway: where to go instead, what to store, whom to trust, where to log in, which of its own
+/// files a proxy in front should send.
+const OF_THE_MESSAGE: [HeaderName; 10] = [
+    CONTENT_TYPE,
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CACHE_CONTROL,
+    EXPIRES,
+    AGE,
+    ETAG,
+    LAST_MODIFIED,
+    VARY,
+    RETRY_AFTER,
+];
+/// The same, of headers that have no constant.
+const OF_THE_MESSAGE_TOO: [&str; 7] =
+    ["x-accel-buffering", "x-request-id", "x-correlation-id", "traceparent", "tracestate", "baggage", "deprecation"];
+/// How names begin of which all go back: MCP's own, and how much more may be asked.
+const OF_THE_MESSAGE_ALL: [&str; 3] = ["mcp-", "ratelimit", "x-ratelimit-"];
 
 /// The headers of a request as they go on to the server, in the session that it knows.
 pub(super) fn onward(headers: &HeaderMap, session: Option<&HeaderValue>) -> HeaderMap {
@@ -30,7 +48,13 @@ pub(super) fn onward(headers: &HeaderMap, session: Option<&HeaderValue>) -> Head
 
 /// The headers of an answer as they go back to the client, in the session that it knows.
 pub(super) fn back(headers: &HeaderMap, session: Option<&HeaderValue>) -> HeaderMap {
-    let mut back = without(headers, &OF_THE_SERVER);
+    let goes_back = |name: &HeaderName| {
+        OF_THE_MESSAGE.contains(name)
+            || OF_THE_MESSAGE_TOO.contains(&name.as_str())
+            || OF_THE_MESSAGE_ALL.iter().any(|begin| name.as_str().starts_with(begin))
+    };
+    let mut back: HeaderMap =
+        headers.iter().filter(|(name, _)| goes_back(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     if back.remove(header::SESSION_ID).is_some()
         && let Some(session) = session
     {
@@ -90,18 +114,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_client_comes_back_and_no_challenge_of_another() {
+    fn what_is_of_the_message_comes_back_and_nothing_that_is_of_the_place() {
         let came = map(&[
             ("content-type", "text/event-stream"),
             ("transfer-encoding", "chunked"),
             ("set-cookie", "a=b"),
             ("www-authenticate", "Bearer"),
+            ("location", "/rpc"),
+            ("refresh", "0; url=/rpc"),
+            ("clear-site-data", "*"),
+            ("strict-transport-security", "max-age=1"),
+            ("alt-svc", "h2=:1"),
+            ("access-control-allow-origin", "*"),
+            ("x-accel-redirect", "/etc/passwd"),
+            ("x-sendfile", "/etc/passwd"),
+            ("retry-after", "1"),
+            ("x-ratelimit-remaining", "9"),
             ("mcp-session-id", "theirs"),
             ("x-accel-buffering", "no"),
         ]);
         let session = HeaderValue::from_static("ours");
-        let expected =
-            map(&[("content-type", "text/event-stream"), ("x-accel-buffering", "no"), ("mcp-session-id", "ours")]);
+        let expected = map(&[
+            ("content-type", "text/event-stream"),
+            ("x-accel-buffering", "no"),
+            ("retry-after", "1"),
+            ("x-ratelimit-remaining", "9"),
+            ("mcp-session-id", "ours"),
+        ]);
         assert_eq!(back(&came, Some(&session)), expected);
         assert!(back(&came, None).get("mcp-session-id").is_none());
     }

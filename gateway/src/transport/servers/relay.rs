@@ -68,6 +68,7 @@ pub(super) async fn relay(app: &App, server: &Server, parts: &Parts, body: Bytes
         None => pass(server, &parts.method, &onward(&parts.headers, None), &body).await,
     };
     let response = match passed {
+        Ok(response) if is_elsewhere(response.status()) => return answer::elsewhere(name, &body, response.status()),
         Ok(response) => response,
         Err(Fault::SessionGone) => {
             if let Some(front) = &front {
@@ -87,6 +88,11 @@ pub(super) async fn relay(app: &App, server: &Server, parts: &Parts, body: Bytes
         None => None,
     };
     give_back(app, response, front.as_ref(), open, parts.method == Method::GET)
+}
+
+/// Whether a client that obeyed would ask again somewhere else: of the gateway, since that is whom it asked.
+const fn is_elsewhere(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 300..=303 | 305..=399)
 }
 
 /// A session that the server has just opened.
