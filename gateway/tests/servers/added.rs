@@ -78,6 +78,18 @@ fn nobody_makes_the_gateway_run_commands_who_cannot_read_its_files() {
     assert!(ran.err.contains("for servers that the operator added"), "{}", ran.err);
 }
 
+/// It is asked in the one era, and as it does not answer in the other; by then it has taken the first question.
+#[test]
+fn a_server_that_is_slow_to_start_is_met_in_its_own_era() {
+    for era in ["stateless", "handshake"] {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::start(folder.path(), "");
+        let state = state(folder.path(), "p");
+        gateway.ok(&["add", "mcp", "p", "--", "python3", &script(), "stdio", &state, "--era", era, "--slow", "7"]);
+        assert!(gateway.reach("p@mcp", "echo", "{}").contains("heard"), "{era}");
+    }
+}
+
 #[test]
 fn a_server_that_cannot_be_met_is_not_added_and_one_of_the_file_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,10 @@
 """An MCP server for tests, over standard input and output or HTTP, of either era. Standard library only.
 
-peer.py stdio|http STATE [--era handshake|stateless] [--port N] [--junk] [--mute] [--tools N] [--do-it TOOL]
+peer.py stdio|http STATE [--era handshake|stateless] [--port N] [--junk] [--mute] [--tools N] [--do-it TOOL] [--then STATUS]
+         [--slow SECONDS]
 
 STATE is a folder: `requests` has every message that came, as it came; `count` how often the tool of that name was called.
+With --slow it reads nothing for so long, as a program that is slow to start. With --then the tool `count` is answered over HTTP by this status alone, after it has counted, and by a way to elsewhere.
 """
 import json, os, queue, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,6 +73,8 @@ def answer(message, say, ask):
         return json.dumps({**told, "serverInfo": {"name": "peer", "version": "1"}, "instructions": "A peer."}), None
     if method == "server/discover" and ERA == "stateless" and modern:
         return json.dumps({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}}), None
+    if method == "initialize":
+        return None, {"code": -32022, "message": "the stateless era is spoken here"}
     if ERA == "stateless" and not modern:
         return None, {"code": -32602, "message": "no revision"}
     if method == "ping":
@@ -124,6 +128,7 @@ def stdio():
     if "--junk" in FLAGS:
         print("starting up, this is no message\n{not json\n", flush=True)
         print("a complaint about nothing", file=sys.stderr, flush=True)
+    time.sleep(float(FLAGS[FLAGS.index("--slow") + 1]) if "--slow" in FLAGS else 0)
     for line in sys.stdin:
         note("requests", line.strip())
         message = json.loads(line)
@@ -183,6 +188,13 @@ class Handler(BaseHTTPRequestHandler):
         if message["method"] == "subscriptions/listen" and ERA == "stateless":
             return self.listen(message["id"])
         name = message.get("params", {}).get("name")
+        if name == "count" and "--then" in FLAGS:
+            answer(message, None, None)
+            self.send_response(int(FLAGS[FLAGS.index("--then") + 1]))
+            for away in ("location", "refresh", "x-accel-redirect", "access-control-allow-origin", "x-kept-by-nobody"):
+                self.send_header(away, "/rpc")
+            self.send_header("content-length", "0")
+            return self.end_headers()
         if name in ("progress", "ask", "log") or name == "do_it" and "hang" in FLAGS:
             self.head(200, "text/event-stream")
             say = lambda method, params: self.event(notice(method, params))

@@ -60,11 +60,8 @@ impl StdioLink {
             return Self::start(spec, changed)?.greet(until).await;
         }
         let link = Self::start(spec, changed)?;
-        let discover = Ask { method: "server/discover", ..Ask::default() };
         let patience = until.min(Instant::now() + PROBE_TIMEOUT);
-        if let Ok(Reply::Result(result)) = link.request(&discover, patience, &mut |_| {}).await
-            && let Some(greeting) = Greeting::discovered(&result)
-        {
+        if let Some(greeting) = link.discover(patience).await {
             return Ok((link, greeting));
         }
         // A server that ends when it does not understand is started again.
@@ -72,11 +69,27 @@ impl StdioLink {
         link.greet(until).await
     }
 
+    /// What a server of the stateless era says of itself.
+    async fn discover(&self, until: Instant) -> Option<Greeting> {
+        let discover = Ask { method: "server/discover", ..Ask::default() };
+        match self.request(&discover, until, &mut |_| {}).await {
+            Ok(Reply::Result(result)) => Greeting::discovered(&result),
+            Ok(Reply::Refused(_)) | Err(_) => None,
+        }
+    }
+
     async fn greet(self, until: Instant) -> Result<(Self, Greeting), Fault> {
         let link = Self { era: Era::Handshake, ..self };
         let members = ask::initialize();
         let initialize = Ask { method: "initialize", members: &members, ..Ask::default() };
         let reply = link.request(&initialize, until, &mut |_| {}).await?;
+        if matches!(&reply, Reply::Refused(rejection) if rejection.is_of_the_stateless_era()) {
+            // It is of that era, and was only too slow to start: it has read the question meanwhile.
+            let link = Self { era: Era::Stateless, ..link.clone() };
+            if let Some(greeting) = link.discover(until).await {
+                return Ok((link, greeting));
+            }
+        }
         let greeting = Greeting::initialized(reply)?;
         link.say(ask::notice::<()>("notifications/initialized", None)).await;
         Ok((link, greeting))
