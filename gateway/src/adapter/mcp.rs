@@ -162,10 +162,16 @@ fn silent(name: &str, fault: Fault, effect: Effect) -> Delivered {
         Fault::Status { status: 429 | 503, retry_after, .. } => {
             not_started(Failure { retry_after, ..Failure::new(ErrorCode::Overloaded, message) })
         }
-        // None of these has looked at the call.
-        Fault::Status { status: 300..=428 | 430..=499, .. } => {
+        // None of these has looked at the call: it was sent elsewhere (RFC 9110, 15.4.8 and 15.4.9), not let in, found nothing
+        // there, or was not taken up as it was sent.
+        Fault::Status { status: 307 | 308 | 401 | 403..=406 | 408 | 415 | 425, .. } => {
             not_started(Failure::new(ErrorCode::Unreachable, message))
         }
+        // Whoever says that a call is wrong may have looked at it; what may be repeated finds out elsewhere.
+        Fault::Status { status: 400..=499, .. } if effect.is_repeatable() => {
+            not_started(Failure::new(ErrorCode::Unreachable, message))
+        }
+        Fault::Status { status: 400..=499, .. } => failed(ErrorCode::AgentFailed, Trace::FailedForGood),
         Fault::Status { .. } if effect.is_repeatable() => failed(ErrorCode::AgentFailed, Trace::FailedRetryable),
         Fault::Status { .. } => failed(ErrorCode::AgentFailed, Trace::Unknown),
     }

@@ -72,3 +72,24 @@ fn a_call_with_a_key_runs_once_and_a_servers_no_is_the_tasks() {
     let wrong = gateway.run(&["reach", "--to", "p@mcp", "--capability", "count", "--params", "[]"]);
     assert!(wrong.err.contains("params_mismatch"), "its schema is held to before it is asked: {}", wrong.err);
 }
+
+/// `count` is a `write`, and counts before it refuses.
+#[test]
+fn a_write_that_its_server_calls_wrong_is_not_sent_again() {
+    for (status, code, runs) in [
+        ("400", "agent_failed", 1),
+        ("422", "agent_failed", 1),
+        ("500", "outcome_unknown", 1),
+        ("302", "outcome_unknown", 1),
+        ("401", "unreachable", 3),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::start(folder.path(), "");
+        let peer = Peer::start(state(folder.path(), "h"), &["--then", status]);
+        gateway.ok(&["add", "mcp", "h", &peer.url()]);
+        let failed = gateway.call("reach", &json!({ "to_agent": "h@mcp", "capability": "count", "params": {} }));
+        assert_eq!(failed["failure"]["code"], code, "{status} {failed}");
+        let count = std::fs::read_to_string(std::path::Path::new(&peer.state).join("count")).unwrap();
+        assert_eq!(count.lines().count(), runs, "{status} {failed}");
+    }
+}
