@@ -19,6 +19,12 @@ pub(super) fn check(settings: &Settings, mistakes: &mut Vec<String>) {
         mistakes.push("open_max: is 0: no task could be taken on".to_owned());
     }
     let fleet = &settings.fleet;
+    let tiers = &fleet.tier_limits;
+    for (tier, seats) in [("fast", tiers.fast), ("normal", tiers.normal), ("long", tiers.long)] {
+        if seats == 0 {
+            mistakes.push(format!("tiers.{tier}: is 0: work of this tier would wait for ever"));
+        }
+    }
     if fleet.human_wait > HUMAN_WAIT_MAX {
         mistakes.push(format!("human_wait: is {}: it is at most {HUMAN_WAIT_MAX}", fleet.human_wait));
     }

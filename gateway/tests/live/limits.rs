@@ -86,7 +86,7 @@ async fn where_the_gateway_may_go_is_changed_for_all_who_go_there() {
 async fn a_wrong_file_leaves_all_as_it_is_and_every_mistake_is_named() {
     let world = World::start(&format!("open_max = 3\n{FAILS}")).await;
     let before = world.show().await;
-    let wrong = "open_max = 9\nlissen = \"x\"\ndeadline = \"soon\"\nwaiting.fast = \"many\"\n[health]\nslow_in_row = 0\nfast = 1\n\
+    let wrong = "open_max = 9\nlissen = \"x\"\ndeadline = \"soon\"\nwaiting.fast = \"many\"\ntiers.long = 0\n[health]\nslow_in_row = 0\nfast = 1\n\
         [defaults.breaker.write]\nwindow_min = 40\n[intent]\naccept = 7.5\n[webhooks]\nat_once_per_host = 0\n\
         [[agents]]\nagent_id = \"a@b\"\n[[mcp_servers]]\nname = \"both\"\n";
     let refused = world.refused(wrong).await;
@@ -95,6 +95,7 @@ async fn a_wrong_file_leaves_all_as_it_is_and_every_mistake_is_named() {
         "lissen: unknown field `lissen`",
         "deadline: \"soon\"",
         "waiting.fast: ",
+        "tiers.long: is 0",
         "health.slow_in_row: is 0",
         "health.fast: unknown field `fast`",
         "defaults.breaker.write.window_min: is 40",

@@ -141,7 +141,9 @@ impl Asking<'_> {
     pub(super) async fn known_tasks(&self, ids: &[String]) -> Vec<TaskId> {
         let mut known = Vec::new();
         for id in ids.iter().take(LISTENED_MAX) {
-            known.extend(self.known_task(id).await.ok().map(|task| task.task_id));
+            let task = self.known_task(id).await.ok().map(|task| task.task_id);
+            // One that is named twice is told of once.
+            known.extend(task.filter(|task| !known.contains(task)));
         }
         known
     }

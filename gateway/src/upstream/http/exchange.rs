@@ -1,17 +1,18 @@
 //! Reads the answer to one request: one JSON text, or a stream of events in which it comes. In the handshake era a stream
 //! that was cut is gone on with where the server lets it (2025-11-25, Transports, Resumability).
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use http_body_util::BodyExt;
-use reach_schemas::Span;
+use reach_schemas::{Span, Timestamp};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::head::is_session_gone;
 use super::{HttpLink, WORD_TIMEOUT};
+use crate::adapter::retry_after::retry_after;
 use crate::mcp::wire::sse::read::{Event, Reader};
 use crate::mcp::wire::{Era, header};
 use crate::outbound::{Body, Stream, read as read_whole, told};
@@ -70,8 +71,8 @@ pub(super) async fn answer(
 
 fn by_status(status: u16, head: &HeaderMap, text: &Bytes) -> Fault {
     let text = String::from_utf8_lossy(&text[..text.len().min(QUOTED_MAX)]).trim().to_owned();
-    let secs = head.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
-    Fault::Status { status, text, retry_after: secs.map(Span::from_secs) }
+    let now = Timestamp::from_ms(Span::from(UNIX_EPOCH.elapsed().unwrap_or_default()).as_ms());
+    Fault::Status { status, text, retry_after: retry_after(head, now) }
 }
 
 /// Why a word that needs no answer was refused.
