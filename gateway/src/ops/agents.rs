@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use reach_core::access::Grant;
 use reach_core::audit::Event as AuditEvent;
-use reach_core::fleet::{CardError, Checked, Mistake};
+use reach_core::fleet::{CardError, Checked, Mistake, server_name};
 use reach_core::task::Event;
 use reach_core::task::event::Trace;
 use reach_schemas::call::{
@@ -18,7 +18,6 @@ use reach_schemas::{
 use serde_json::json;
 
 use super::bounds;
-use super::servers::server_name;
 use crate::gateway::Gateway;
 use crate::outbound::Guard;
 use crate::sessions::SessionId;

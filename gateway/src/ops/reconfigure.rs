@@ -5,12 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use reach_core::fleet::Checked;
+use reach_core::fleet::{Checked, server_name};
 use reach_schemas::call::ConfigMoves;
 use reach_schemas::{AgentCard, AgentId, AuditKind, ServerSpec};
 
 use super::leaving::LeavingServer;
-use super::servers::server_name;
 use crate::gateway::{Gateway, Settings};
 use crate::store::{self, AgentRow, Command};
 use crate::upstream::server::Server;

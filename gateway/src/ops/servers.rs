@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use reach_core::access::{Caller, Grant, may_call, may_list};
+use reach_core::fleet::server_name;
 use reach_schemas::call::{ProofWanted, ServerAdd, ServerRef, Servers};
-use reach_schemas::{
-    AgentCard, AgentId, AuditKind, ErrorCode, Failure, Protocol, RawJson, SERVER_PREFIX, ServerSpec, ServerView,
-};
+use reach_schemas::{AgentCard, AgentId, AuditKind, ErrorCode, Failure, RawJson, ServerSpec, ServerView};
 use tokio::time::Instant;
 
 use crate::gateway::Gateway;
@@ -31,12 +30,6 @@ impl fmt::Debug for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Proof({})", self.file.display())
     }
-}
-
-/// The server that an agent was made of, by name.
-pub(crate) fn server_name(card: &AgentCard) -> Option<&str> {
-    let endpoints = card.endpoints.iter().filter(|endpoint| endpoint.protocol == Protocol::Mcp);
-    endpoints.filter_map(|endpoint| endpoint.address.strip_prefix(SERVER_PREFIX)).next()
 }
 
 fn refused(message: impl Into<String>) -> Failure {
@@ -182,8 +175,7 @@ impl Gateway {
     /// The agents that were made of a server.
     pub(crate) fn agents_of(&self, name: &str) -> Vec<AgentId> {
         let fleet = self.fleet();
-        let nodes = fleet.nodes().filter(|node| server_name(&node.card) == Some(name));
-        nodes.map(|node| node.card.agent_id.clone()).collect()
+        fleet.made_of(name).map(|node| node.card.agent_id.clone()).collect()
     }
 
     /// Whether a caller may use a server as it is, past the router: every capability of every agent that is made of it must
@@ -192,7 +184,7 @@ impl Gateway {
     pub fn may_use_server(&self, caller: &Caller, name: &str) -> bool {
         let Some(server) = self.upstreams.get(name) else { return false };
         let fleet = self.fleet();
-        let mut agents = fleet.nodes().filter(|node| server_name(&node.card) == Some(name)).peekable();
+        let mut agents = fleet.made_of(name).peekable();
         if agents.peek().is_none() {
             let agent = AgentId::new(&server.spec().name, &server.spec().namespace);
             return may_list(caller, &agent, &reach_schemas::Access::default());

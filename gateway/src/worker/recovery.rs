@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, PoisonError};
 
-use reach_core::fleet::Checked;
+use reach_core::fleet::{Checked, server_name};
 use reach_schemas::AuditKind;
 
 use crate::gateway::Gateway;
-use crate::ops::servers::server_name;
 use crate::store::{self, AgentRow, Command};
 
 /// How many open tasks are read at a time.

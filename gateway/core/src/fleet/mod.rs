@@ -9,6 +9,7 @@ mod feedback;
 mod filter;
 mod find;
 mod intent;
+mod made_of;
 mod node;
 mod refusal;
 mod register;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use reach_schemas::{AgentId, CapabilityName, RawJson, Span, Timestamp};
 
+use self::made_of::ByServer;
 use crate::access::Caller;
 use crate::access::policy::{Policy, Rulings};
 use crate::bulkhead::{Bulkhead, Place, Seat, TierLimits};
@@ -37,6 +39,7 @@ pub use census::Census;
 pub use check::{CardError, MISTAKES_MAX, Mistake, form_mistakes};
 pub use defaults::{Breakers, Defaults, Timeouts};
 pub use feedback::RESULT_DEPTH_MAX;
+pub use made_of::server_name;
 pub use node::{Node, Offer};
 pub use refusal::Unroutable;
 pub use register::Registration;
@@ -82,6 +85,7 @@ pub struct Fleet {
     nodes: Vec<Option<Node>>,
     free_nodes: Vec<usize>,
     by_id: BTreeMap<AgentId, usize>,
+    by_server: ByServer,
     offers: Vec<Option<OfferRef>>,
     free_offers: Vec<u32>,
     by_capability: BTreeMap<CapabilityName, BTreeSet<u32>>,

@@ -95,6 +95,7 @@ impl Fleet {
             }
             offers.push(offer);
         }
+        self.by_server.insert(&card);
         let lease = Lease::grant(card.heartbeat_interval, now);
         self.nodes[place] = Some(Node {
             card,
@@ -121,6 +122,7 @@ impl Fleet {
         let place = self.by_id.remove(agent)?;
         let node = self.nodes[place].take()?;
         self.free_nodes.push(place);
+        self.by_server.remove(&node.card);
         for offer in &node.offers {
             self.index.remove(offer.number);
             self.offers[offer.number as usize] = None;

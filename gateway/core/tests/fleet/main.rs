@@ -11,5 +11,6 @@ mod player;
 mod records;
 #[path = "../script/mod.rs"]
 mod script;
+mod servers;
 mod walls;
 mod watched;
