@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use reach_core::evaluation::Evaluation;
 use reach_core::task::{Effects, Task};
 use reach_schemas::{CapabilityName, ErrorCode, Submit, Timestamp};
+use tokio::sync::OwnedMutexGuard;
 
 /// What is counted.
 #[derive(Debug, Default)]
 pub struct Metrics {
     evaluation: Mutex<Evaluation>,
     connections: AtomicU64,
+    /// Held by the one who looks at everything.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// An open connection; dropping it ends the count of it.
@@ -42,6 +45,11 @@ impl Metrics {
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Waits until nobody else looks at everything. Many who look at once would take the processors from those who work.
+    pub async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// A step of a task was committed.

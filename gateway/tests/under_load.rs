@@ -13,6 +13,10 @@ mod burst;
 mod figures;
 #[path = "under_load/offered.rs"]
 mod offered;
+#[path = "common/python.rs"]
+mod python;
+#[path = "under_load/scrape.rs"]
+mod scrape;
 #[path = "under_load/soak.rs"]
 mod soak;
 #[path = "under_load/storm.rs"]

@@ -1,9 +1,14 @@
 //! Code that is not ours, from PyPI, to judge what is ours.
 
+#![allow(dead_code, reason = "each of the tests that share this module uses a part of it")]
+
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Prometheus's own parser, a parser of its queries, and one of YAML.
+pub(crate) const PROMETHEUS: [&str; 3] = ["prometheus-client==0.26.0", "promql-parser==0.12.0", "pyyaml==6.0.4"];
 
 /// A Python with these packages in it, made once for each target folder. Nothing is skipped where it cannot be made: then
 /// the test fails and says why.

@@ -11,9 +11,6 @@ use crate::common::peer::{Over, Peer};
 use crate::common::web::{Puller, Web};
 use crate::common::{Running, python, start};
 
-/// Prometheus's own parser, a parser of its queries, and one of YAML.
-const PACKAGES: [&str; 3] = ["prometheus-client==0.26.0", "promql-parser==0.12.0", "pyyaml==6.0.4"];
-
 /// One task that completes, one that fails, one request that nobody fits, and one that says nothing.
 async fn worked() -> (Running, Web) {
     let running = start().await;
@@ -30,7 +27,7 @@ async fn worked() -> (Running, Web) {
 }
 
 fn parser() -> PathBuf {
-    python::with("prometheus-parser", &PACKAGES)
+    python::with("prometheus-parser", &python::PROMETHEUS)
 }
 
 /// What Prometheus's own parser makes of a text.
@@ -51,6 +48,8 @@ fn value(families: &Value, name: &str, labels: &[(&str, &str)]) -> f64 {
 
 #[tokio::test]
 async fn what_is_measured_is_understood_by_prometheus_itself_in_both_forms() {
+    // Made first: a connection does not wait as long as that may take.
+    parser();
     let (_running, web) = worked().await;
     let open = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
     let forms = [

@@ -80,17 +80,25 @@ impl TaskCounts {
 }
 
 impl AttemptCounts {
-    pub(super) fn add(mut self, other: &Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn add(mut self, other: &Self) -> Self {
         self.answered += other.answered;
         self.failed += other.failed;
         self.given_back += other.given_back;
         self
     }
 
+    /// The share that was answered of those that the agent had. None: it had none.
+    #[must_use]
+    pub fn success_rate(&self) -> Option<f64> {
+        share(self.answered, self.answered + self.failed)
+    }
+
     /// The rate, without times.
     #[must_use]
     pub fn figures(&self) -> AttemptFigures {
         let Self { answered, failed, given_back } = *self;
-        AttemptFigures { answered, failed, given_back, success_rate: share(answered, answered + failed), target: None }
+        AttemptFigures { answered, failed, given_back, success_rate: self.success_rate(), target: None }
     }
 }

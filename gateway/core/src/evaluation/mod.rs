@@ -275,34 +275,28 @@ impl Evaluation {
         ended
     }
 
-    /// The share of attempts that each agent that is told apart answered in the window, if there were any.
-    #[must_use]
-    pub fn agent_success_rates(&self, now: Timestamp) -> BTreeMap<AgentId, f64> {
-        let mut counts: BTreeMap<&AgentId, AttemptCounts> = BTreeMap::new();
-        for (label, attempts) in self.pairs.iter() {
-            if let Some((agent, _)) = label {
-                let of_agent = counts.entry(agent).or_default();
-                *of_agent = attempts.recent.live(now).fold(*of_agent, AttemptCounts::add);
-            }
-        }
-        let rated = |(agent, counts): (&AgentId, AttemptCounts)| Some((agent.clone(), counts.figures().success_rate?));
-        counts.into_iter().filter_map(rated).collect()
-    }
-
     /// All tasks, since the start.
     #[must_use]
     pub const fn whole(&self) -> &Tasks {
         &self.whole
     }
 
-    /// Tasks by capability, since the start; last, without one, those that are not told apart.
-    pub fn capabilities(&self) -> impl Iterator<Item = (Option<&CapabilityName>, &Tasks)> {
-        self.capabilities.iter()
+    /// Tasks by capability, since the start, of those after this one; last, without one, those that are not told apart. So
+    /// they can be copied piece by piece.
+    pub fn capabilities(
+        &self,
+        after: Option<&CapabilityName>,
+    ) -> impl Iterator<Item = (Option<&CapabilityName>, &Tasks)> {
+        self.capabilities.after(after)
     }
 
-    /// Attempts by agent and capability, since the start; last, without them, those that are not told apart.
-    pub fn pairs(&self) -> impl Iterator<Item = (Option<&(AgentId, CapabilityName)>, &Attempts)> {
-        self.pairs.iter()
+    /// Attempts by agent and capability, since the start, of those after this pair; last, without one, those that are not
+    /// told apart. So they can be copied piece by piece.
+    pub fn pairs(
+        &self,
+        after: Option<&(AgentId, CapabilityName)>,
+    ) -> impl Iterator<Item = (Option<&(AgentId, CapabilityName)>, &Attempts)> {
+        self.pairs.after(after)
     }
 
     /// How many requests were refused since the start, by reason.
@@ -341,6 +335,14 @@ impl Tasks {
             whole: latency::figures([&self.whole], now),
             ..counts.figures()
         }
+    }
+}
+
+impl Attempts {
+    /// Counts of the window.
+    #[must_use]
+    pub fn recent(&self, now: Timestamp) -> AttemptCounts {
+        self.recent.live(now).fold(AttemptCounts::default(), AttemptCounts::add)
     }
 }
 

@@ -2,6 +2,7 @@
 //! one of which nothing was heard for a window is given to the next that needs one.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use reach_schemas::{Span, Timestamp};
 
@@ -54,7 +55,13 @@ impl<K: Ord + Clone, V: Default> Series<K, V> {
 
     /// Everything, by label; last, without one, what is not told apart.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Option<&K>, &V)> {
-        let known = self.known.iter().map(|(label, (value, _))| (Some(label), value));
+        self.after(None)
+    }
+
+    /// The same, of the labels after this one.
+    pub(super) fn after(&self, label: Option<&K>) -> impl Iterator<Item = (Option<&K>, &V)> {
+        let from = label.map_or(Bound::Unbounded, Bound::Excluded);
+        let known = self.known.range::<K, _>((from, Bound::Unbounded)).map(|(label, (value, _))| (Some(label), value));
         known.chain([(None, &self.other)])
     }
 }

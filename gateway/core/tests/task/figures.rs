@@ -212,12 +212,26 @@ fn however_many_agents_and_capabilities_there_are_the_labels_are_bounded_and_not
         evaluation.stepped(&task, &effects, now);
         evaluation.refused(&Submit::default(), ErrorCode::Overloaded, now);
     }
-    let pairs: Vec<_> = evaluation.pairs().collect();
+    let pairs: Vec<_> = evaluation.pairs(None).collect();
     assert_eq!(pairs.len(), PAIRS_MAX + 1);
     assert_eq!(pairs.iter().map(|(_, attempts)| attempts.total.answered).sum::<u64>(), 10_000);
-    let capabilities: Vec<_> = evaluation.capabilities().collect();
+    let capabilities: Vec<_> = evaluation.capabilities(None).collect();
     assert_eq!(capabilities.len(), CAPABILITIES_MAX + 1);
     assert_eq!(capabilities.iter().map(|(_, tasks)| tasks.target.total().count()).sum::<u64>(), 10_000);
+    // Piece by piece it is the same, wherever the pieces part.
+    for most in [1, 7, PAIRS_MAX, PAIRS_MAX + 1] {
+        let (mut pieces, mut after) = (Vec::new(), None);
+        loop {
+            pieces.extend(evaluation.pairs(after).take(most));
+            assert!(pieces.len() <= pairs.len(), "in pieces of {most} some are there twice");
+            after = pieces.last().and_then(|(pair, _)| *pair);
+            if after.is_none() {
+                break;
+            }
+        }
+        let whole = pairs.iter().map(|(pair, _)| *pair);
+        assert!(pieces.iter().map(|(pair, _)| *pair).eq(whole), "in pieces of {most}");
+    }
     assert_eq!(evaluation.latest_refusals().count(), REFUSALS_MAX);
     assert_eq!(evaluation.whole().total.refused, 10_000);
 }

@@ -12,7 +12,7 @@ use reach_core::evaluation::{Buckets, TaskCounts};
 use reach_schemas::PhaseName;
 use reach_schemas::call::Latency;
 
-use crate::ops::overview::{AttemptsOf, Snapshot, TasksOf};
+use crate::ops::snapshot::{AttemptsOf, Snapshot, TasksOf};
 use crate::spans::Counts;
 
 /// The label of what is not told apart.
@@ -182,7 +182,7 @@ fn window(writer: &mut Writer<'_>, all: &Snapshot) -> fmt::Result {
             writer.gauge(name, help, rate)?;
         }
     }
-    let agents = all.agent_success_rates.iter().map(|(agent, rate)| ([("agent", agent.as_str())], *rate));
+    let agents = all.agent_success_rates().map(|(agent, rate)| ([("agent", agent.as_str())], rate));
     writer.gauges("agent_success_ratio", "Share of attempts that the agent answered, over 15 min", agents)?;
     let quantiles = |(of, latency): (&'static str, Option<Latency>)| {
         let latency = latency.into_iter();
