@@ -17,5 +17,7 @@ mod matrix;
 mod policy;
 #[path = "walls/tls.rs"]
 mod tls;
+#[path = "walls/tls_sdk.rs"]
+mod tls_sdk;
 #[path = "walls/world.rs"]
 mod world;

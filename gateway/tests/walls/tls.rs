@@ -18,13 +18,13 @@ use crate::common::python::run;
 use crate::common::{Running, start_with};
 
 /// An authority, and the files of what it signed.
-struct Authority {
+pub(crate) struct Authority {
     folder: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, name);
@@ -34,12 +34,12 @@ impl Authority {
         Self { folder, issuer }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Signs a certificate; its files are called after it.
-    fn sign(&self, file: &str, name: &str) {
+    pub(crate) fn sign(&self, file: &str, name: &str) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
@@ -48,7 +48,7 @@ impl Authority {
         std::fs::write(self.path(&format!("{file}.key")), key.serialize_pem()).unwrap();
     }
 
-    fn files(&self, file: &str, client_ca: Option<&Self>) -> TlsFiles {
+    pub(crate) fn files(&self, file: &str, client_ca: Option<&Self>) -> TlsFiles {
         TlsFiles {
             cert: self.path(&format!("{file}.pem")),
             key: self.path(&format!("{file}.key")),
@@ -68,11 +68,11 @@ impl Authority {
     }
 }
 
-async fn serving(tls: Arc<Tls>) -> Running {
+pub(crate) async fn serving(tls: Arc<Tls>) -> Running {
     start_with(Settings::default(), HttpSettings { tls: Some(tls), ..HttpSettings::default() }).await
 }
 
-fn url(running: &Running, path: &str) -> String {
+pub(crate) fn url(running: &Running, path: &str) -> String {
     format!("https://localhost:{}{path}", running.address.port())
 }
 

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{Client, Inner, RetryPolicy};
 use crate::error::{Error, Result};
 use crate::identity::{Credentials, Papers};
+use crate::transport::tls::TlsFiles;
 use crate::transport::ws::{Ears, Link};
 use crate::transport::{Target, Transport};
 
@@ -21,6 +22,7 @@ pub const DEFAULT_URL: &str = "http://127.0.0.1:7340";
 pub struct ClientBuilder {
     url: Option<String>,
     papers: Papers,
+    tls: TlsFiles,
     from_agent: Option<String>,
     retry: RetryPolicy,
     call_timeout: Option<Duration>,
@@ -28,7 +30,7 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Where the gateway is: `http(s)://` for a request a call, `ws://` for one connection that all calls share.
+    /// Where the gateway is: `http(s)://` for a request a call, `ws(s)://` for one connection that all calls share.
     /// Unless given, `AGENT_REACH_URL`, else [`DEFAULT_URL`].
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> Self {
@@ -57,6 +59,22 @@ impl ClientBuilder {
     #[must_use]
     pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.papers.key_file = Some(path.into());
+        self
+    }
+
+    /// A file of authorities in PEM, one of which must have signed the gateway's certificate. Unless given,
+    /// `AGENT_REACH_CA_FILE`, else those that this machine trusts.
+    #[must_use]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tls.ca = Some(path.into());
+        self
+    }
+
+    /// The certificate and the key, files in PEM, that are shown to a gateway which asks for one. Unless given,
+    /// `AGENT_REACH_CLIENT_CERT` and `AGENT_REACH_CLIENT_KEY`, else none.
+    #[must_use]
+    pub fn client_cert(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.client = Some((cert.into(), key.into()));
         self
     }
 
@@ -150,15 +168,36 @@ impl ClientBuilder {
     }
 
     fn target(&self) -> Result<Target> {
-        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let agent = self.agent()?;
+        if agent.is_none() && (self.papers.join.is_some() || self.papers.key_file.is_some()) {
+            return Err(Error::Config("a join token or a key is an agent's: say whose with `from_agent`".to_owned()));
+        }
         let url = self.url.clone().or_else(|| set("AGENT_REACH_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        let url = url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))?;
+        let url: reqwest::Url = url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))?;
         let papers = Papers {
             token: self.papers.token.clone().or_else(|| set("AGENT_REACH_TOKEN").map(Into::into)),
             join: self.papers.join.clone().or_else(|| set("AGENT_REACH_JOIN").map(Into::into)),
             key_file: self.papers.key_file.clone().or_else(|| set("AGENT_REACH_KEY_FILE").map(Into::into)),
         };
-        let credentials = Arc::new(Credentials::new(papers, self.agent()?)?);
-        Ok(Target { url, credentials, connect_timeout: self.connect_timeout.unwrap_or(Duration::from_secs(5)) })
+        let credentials = Arc::new(Credentials::new(papers, agent)?);
+        let tls = if matches!(url.scheme(), "https" | "wss") { Some(self.tls_files()?.read()?) } else { None };
+        let connect_timeout = self.connect_timeout.unwrap_or(Duration::from_secs(5));
+        Ok(Target { url, credentials, connect_timeout, tls })
     }
+
+    fn tls_files(&self) -> Result<TlsFiles> {
+        let (cert, key) = ("AGENT_REACH_CLIENT_CERT", "AGENT_REACH_CLIENT_KEY");
+        let client = match (&self.tls.client, set(cert), set(key)) {
+            (Some(given), ..) => Some(given.clone()),
+            (None, Some(cert), Some(key)) => Some((cert.into(), key.into())),
+            (None, None, None) => None,
+            (None, ..) => return Err(Error::Config(format!("{cert} and {key} go together: set both or neither"))),
+        };
+        Ok(TlsFiles { ca: self.tls.ca.clone().or_else(|| set("AGENT_REACH_CA_FILE").map(Into::into)), client })
+    }
+}
+
+/// What the environment says; nothing, if it is empty.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -8,7 +8,7 @@ use reach_schemas::{ErrorCode, RawJson};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use reqwest::{StatusCode, Url};
 
-use super::{Call, Target, endpoint, install_crypto, is_loopback, rpc};
+use super::{Call, Target, endpoint, install_crypto, is_loopback, rpc, tls};
 use crate::error::{Error, Refusal, Result};
 use crate::identity::{named_in, unknown};
 
@@ -47,6 +47,9 @@ impl Http {
             .redirect(reqwest::redirect::Policy::none());
         if is_loopback(&target.url) {
             builder = builder.no_proxy();
+        }
+        if let Some(config) = &target.tls {
+            builder = builder.tls_backend_preconfigured(tls::speaking(config, &[b"h2", b"http/1.1"]));
         }
         let client = builder.build().map_err(|error| Error::Config(format!("no HTTP client: {}", chain(&error))))?;
         Ok(Self { client, url, target: None, next_id: AtomicU64::new(1) })
@@ -104,6 +107,9 @@ impl Http {
     }
 
     fn lost(&self, error: reqwest::Error) -> Error {
+        if let Some(distrust) = tls::distrust(&error) {
+            return distrust;
+        }
         let sent = !error.is_connect() && !error.is_builder();
         let what = if error.is_timeout() { "no answer in time from" } else { "no answer from" };
         let message = format!("{what} {}: {}", self.url, chain(&error));

@@ -3,6 +3,7 @@
 
 pub(crate) mod http;
 pub(crate) mod rpc;
+pub(crate) mod tls;
 pub(crate) mod ws;
 
 use std::borrow::Cow;
@@ -30,15 +31,15 @@ pub(crate) struct Target {
     pub(crate) url: reqwest::Url,
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) connect_timeout: Duration,
+    /// None: the URL says that it is spoken in plain text.
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 impl Target {
     /// The same gateway, where it takes WebSockets.
     pub(crate) fn over_websocket(mut self) -> Result<Self> {
-        if matches!(self.url.scheme(), "https" | "wss") {
-            return Err(no_wss());
-        }
-        self.url.set_scheme("ws").map_err(|()| Error::Config(format!("{} is no URL of a gateway", self.url)))?;
+        let scheme = if self.tls.is_some() { "wss" } else { "ws" };
+        self.url.set_scheme(scheme).map_err(|()| Error::Config(format!("{} is no URL of a gateway", self.url)))?;
         Ok(self)
     }
 }
@@ -53,10 +54,9 @@ impl Transport {
     pub(crate) fn open(target: Target) -> Result<Self> {
         match target.url.scheme() {
             "http" | "https" => Ok(Self::Http(http::Http::new(target)?)),
-            "ws" => Ok(Self::Ws(Arc::new(ws::Link::open(target, ws::Ears::default())))),
-            "wss" => Err(no_wss()),
+            "ws" | "wss" => Ok(Self::Ws(Arc::new(ws::Link::open(target, ws::Ears::default())))),
             other => Err(Error::Config(format!(
-                "the gateway's URL begins with \"{other}:\"; write http://, https:// or ws://, for example http://127.0.0.1:7340"
+                "the gateway's URL begins with \"{other}:\"; write http(s):// or ws(s)://, for example http://127.0.0.1:7340"
             ))),
         }
     }
@@ -83,11 +83,6 @@ impl Transport {
             Self::Ws(link) => link.close(),
         }
     }
-}
-
-/// The error for what a WebSocket over TLS would be needed for.
-fn no_wss() -> Error {
-    Error::Config("wss:// is not built in yet; over TLS, call by https:// and serve by pulling or by HTTP".to_owned())
 }
 
 /// The URL of the JSON-RPC endpoint under the gateway's URL.

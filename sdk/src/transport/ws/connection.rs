@@ -1,25 +1,31 @@
 //! One WebSocket connection, from its opening to its loss.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use reach_schemas::{ErrorCode, RawJson, Secret};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+use tokio_util::either::Either;
 
 use super::board::Board;
 use super::{Event, Greeting};
 use crate::error::{Error, Refusal, Result};
 use crate::identity::{named_in, unknown};
-use crate::transport::{Target, endpoint, rpc};
+use crate::transport::{Target, endpoint, rpc, tls};
 
 /// How often we say that we are still here.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -34,7 +40,8 @@ const SUPERSEDED: u16 = 4409;
 /// The largest message that is read.
 const MESSAGE_MAX: usize = 64 << 20;
 
-pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type Stream = Either<TcpStream, TlsStream<TcpStream>>;
+pub(super) type Socket = WebSocketStream<Stream>;
 
 /// How a connection ended.
 pub(super) enum End {
@@ -44,8 +51,17 @@ pub(super) enum End {
     Refused(Error),
 }
 
-/// Opens a connection.
+/// Opens a connection. If another token was got because the gateway did not take ours, that is no failed try: it is opened with
+/// the new one.
 pub(super) async fn open(target: &Target) -> std::result::Result<Socket, End> {
+    let before = target.credentials.token();
+    match open_once(target).await {
+        Err(End::Lost(_)) if target.credentials.token() != before => open_once(target).await,
+        opened => opened,
+    }
+}
+
+async fn open_once(target: &Target) -> std::result::Result<Socket, End> {
     let url = endpoint(&target.url, "/rpc/ws");
     let broken = |message: String| End::Lost(Error::Transport { message, sent: false, source: None });
     let mut request = url.as_str().into_client_request().map_err(|error| End::Refused(Error::config(error)))?;
@@ -54,16 +70,32 @@ pub(super) async fn open(target: &Target) -> std::result::Result<Socket, End> {
         request.headers_mut().insert(AUTHORIZATION, value);
     }
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE_MAX)).max_frame_size(Some(MESSAGE_MAX));
-    // The last argument turns off Nagle's algorithm: messages are small and someone waits for each.
-    match timeout(target.connect_timeout, connect_async_with_config(request, Some(config), true)).await {
+    let opened = async { client_async_with_config(request, stream(target, &url).await?, Some(config)).await };
+    match timeout(target.connect_timeout, opened).await {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(tungstenite::Error::Http(response))) if response.status().as_u16() == 401 => {
             Err(not_known(target, token.as_ref(), &response).await)
         }
         Ok(Err(tungstenite::Error::Http(response))) => Err(of_response(&response)),
-        Ok(Err(error)) => Err(End::Lost(Error::not_sent(format!("no connection to {url}: {error}"), error))),
+        Ok(Err(error)) => Err(match tls::distrust(&error) {
+            Some(distrust) => End::Refused(distrust),
+            None => End::Lost(Error::not_sent(format!("no connection to {url}: {error}"), error)),
+        }),
         Err(_) => Err(broken(format!("no connection to {url} within {:?}", target.connect_timeout))),
     }
+}
+
+/// The bytes under the WebSocket.
+async fn stream(target: &Target, url: &reqwest::Url) -> std::result::Result<Stream, tungstenite::Error> {
+    let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "the URL names no host");
+    let host = url.host_str().ok_or_else(unusable)?.trim_start_matches('[').trim_end_matches(']');
+    let plain = TcpStream::connect((host, url.port_or_known_default().ok_or_else(unusable)?)).await?;
+    // Messages are small and someone waits for each.
+    plain.set_nodelay(true)?;
+    let Some(config) = &target.tls else { return Ok(Either::Left(plain)) };
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let connector = TlsConnector::from(Arc::new(tls::speaking(config, &[b"http/1.1"])));
+    Ok(Either::Right(connector.connect(name, plain).await?))
 }
 
 /// The gateway does not take our token (any more). With another one, the next try may succeed.
@@ -79,7 +111,7 @@ async fn not_known(
         Ok(true) => End::Lost(Error::Transport {
             message: "the gateway did not take our token; we have another one now".to_owned(),
             sent: false,
-            source: Some(std::sync::Arc::new(refused)),
+            source: Some(Arc::new(refused)),
         }),
         Ok(false) => End::Refused(refused),
         Err(error) if error.is_retryable() => End::Lost(error),
