@@ -1,34 +1,42 @@
 //! How long one call takes: serves an agent that echoes, or calls it again and again and prints the times as JSON. What the
 //! benchmark of the Python package compares itself with.
 //!
-//!     call_speed serve               serves `echo` until it is killed
-//!     call_speed call CALLS CALLERS  calls it so often, by so many callers at once
+//!     call_speed serve                     serves `echo` until it is killed
+//!     call_speed call CALLS CALLERS FIRST  calls it so often, by so many callers at once, with numbers from FIRST on, no two
+//!                                          alike, and looks at every answer
 
 use std::time::{Duration, Instant};
 
 use agent_reach_sdk::schemas::RawJson;
 use agent_reach_sdk::{Agent, Capability, Client, Context, Effect, HandlerError, Task, capability, card};
 
+/// How many calls are made before any is measured.
+const WARM_UP: usize = 50;
+
 async fn echo(task: Task, _context: Context) -> Result<Option<RawJson>, HandlerError> {
     Ok(task.raw_params().cloned())
 }
 
-/// The times of so many calls, made one after another.
-async fn times(client: Client, calls: usize) -> Result<Vec<Duration>, agent_reach_sdk::Error> {
+/// The times of so many calls, made one after another, with numbers from `first` on.
+async fn times(client: Client, calls: usize, first: usize) -> Result<Vec<Duration>, agent_reach_sdk::Error> {
     let mut times = Vec::with_capacity(calls);
-    for number in 0..calls {
+    for number in first..first + calls {
+        let said = serde_json::json!({ "number": number });
         let begun = Instant::now();
-        client.task("echo").params(&serde_json::json!({ "number": number })).without_key().reach().await?;
+        let done = client.task("echo").params(&said).without_key().reach().await?;
+        let heard = done.result::<serde_json::Value>()?;
         times.push(begun.elapsed());
+        assert_eq!(heard, said, "the answer is another call's");
     }
     Ok(times)
 }
 
-async fn measure(calls: usize, callers: usize) -> Result<(), Box<dyn std::error::Error>> {
+async fn measure(calls: usize, callers: usize, first: usize) -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::from_env().await?;
-    times(client.clone(), 50).await?;
+    times(client.clone(), WARM_UP, first).await?;
+    let (each, first) = (calls / callers, first + WARM_UP);
     let begun = Instant::now();
-    let running: Vec<_> = (0..callers).map(|_| tokio::spawn(times(client.clone(), calls / callers))).collect();
+    let running: Vec<_> = (0..callers).map(|at| tokio::spawn(times(client.clone(), each, first + at * each))).collect();
     let mut all = Vec::new();
     for caller in running {
         all.extend(caller.await??);
@@ -50,7 +58,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let echoes = Capability { effect: Effect::Read, ..capability("echo")? };
             Ok(Agent::builder(card).capability(echoes, echo).run().await?)
         }
-        ["call", calls, callers] => measure(calls.parse()?, callers.parse()?).await,
-        _ => Err("say `serve`, or `call CALLS CALLERS`".into()),
+        ["call", calls, callers, first] => measure(calls.parse()?, callers.parse()?, first.parse()?).await,
+        _ => Err("say `serve`, or `call CALLS CALLERS FIRST`".into()),
     }
 }
