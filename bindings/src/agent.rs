@@ -9,7 +9,8 @@ use pyo3::{PyResult, Python, pyclass, pymethods};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, parsed, written};
-use crate::client::{Client, builder, seconds};
+use crate::client::Client;
+use crate::connection::{Connection, seconds};
 use crate::mailbox::{Mailbox, Ticket};
 use crate::runtime;
 use crate::works::{Forward, Works};
@@ -18,8 +19,7 @@ use crate::works::{Forward, Works};
 #[derive(Deserialize)]
 struct Settings {
     card: AgentCard,
-    url: Option<String>,
-    token: Option<String>,
+    connection: Connection,
     via: Via,
     listen: Option<SocketAddr>,
     public_url: Option<String>,
@@ -86,7 +86,7 @@ impl Drop for Agent {
 impl Settings {
     fn builder(self, works: &Arc<Works>) -> AgentBuilder {
         let offers = self.card.capabilities.clone();
-        let mut agent = agent_reach_sdk::Agent::builder(self.card).connection(builder(self.url, self.token));
+        let mut agent = agent_reach_sdk::Agent::builder(self.card).connection(self.connection.builder());
         for offer in offers {
             agent = agent.capability(offer, Forward(works.clone()));
         }

@@ -2,13 +2,13 @@
 //! child.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use agent_reach_sdk::{ClientBuilder, Error, RetryPolicy};
+use agent_reach_sdk::{ClientBuilder, Error};
 use pyo3::{PyResult, Python, pyclass, pymethods};
 use tokio::sync::OnceCell;
 
-use crate::answer::{Answer, Pair, pair, written};
+use crate::answer::{Answer, Pair, pair, parsed, written};
+use crate::connection::Connection;
 use crate::mailbox::{Mailbox, Ticket};
 use crate::{op, runtime};
 
@@ -83,29 +83,12 @@ impl Drop for Client {
 
 #[pymethods]
 impl Client {
+    /// A client that is opened when it is first used. The settings are JSON.
     #[new]
-    fn new(
-        url: Option<String>,
-        token: Option<String>,
-        from_agent: Option<String>,
-        call_timeout: Option<f64>,
-        connect_timeout: Option<f64>,
-        retries: Option<u32>,
-    ) -> Self {
-        let mut builder = builder(url, token);
-        if let Some(from_agent) = from_agent {
-            builder = builder.from_agent(from_agent);
-        }
-        if let Some(timeout) = call_timeout {
-            builder = builder.call_timeout(seconds(timeout));
-        }
-        if let Some(timeout) = connect_timeout {
-            builder = builder.connect_timeout(seconds(timeout));
-        }
-        if let Some(retries) = retries {
-            builder = builder.retry(RetryPolicy { retries, ..RetryPolicy::default() });
-        }
-        Self { slot: Mutex::new(Slot::new(Way::Open(Box::new(builder)))) }
+    fn new(settings: &str) -> PyResult<Self> {
+        let settings = parsed::<Connection>(settings);
+        let settings = settings.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+        Ok(Self { slot: Mutex::new(Slot::new(Way::Open(Box::new(settings.builder())))) })
     }
 
     /// Starts a call; its answer goes into the mailbox under the ticket.
@@ -177,21 +160,4 @@ impl Watch {
     fn run(&self, py: Python<'_>, is_main: bool) -> PyResult<Pair> {
         runtime::wait(py, is_main, self.inner.clone().next()).map(pair)
     }
-}
-
-/// Where the gateway is and who calls; what is not given is as the environment has it.
-pub(crate) fn builder(url: Option<String>, token: Option<String>) -> ClientBuilder {
-    let mut builder = ClientBuilder::default();
-    if let Some(url) = url {
-        builder = builder.url(url);
-    }
-    if let Some(token) = token {
-        builder = builder.token(token);
-    }
-    builder
-}
-
-/// So many seconds, none if they are fewer.
-pub(crate) fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }

@@ -8,6 +8,9 @@
 mod agent;
 mod answer;
 mod client;
+mod connection;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod logs;
 mod mailbox;
 mod op;
@@ -22,6 +25,9 @@ mod core {
     use crate::agent::Agent;
     #[pymodule_export]
     use crate::client::{Client, Watch};
+    #[cfg(feature = "gateway")]
+    #[pymodule_export]
+    use crate::gateway::Gateway;
     #[pymodule_export]
     use crate::logs::{next_logs, take_logs};
     #[pymodule_export]

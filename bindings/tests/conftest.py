@@ -32,14 +32,14 @@ def an_end() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def gateway() -> Iterator[Gateway]:
     """One gateway for all tests that leave it as it is."""
-    with Gateway() as gateway:
+    with Gateway(process=True) as gateway:
         yield gateway
 
 
 @pytest.fixture
 def own_gateway() -> Iterator[Gateway]:
     """A gateway that the test may kill."""
-    with Gateway() as gateway:
+    with Gateway(process=True) as gateway:
         yield gateway
 
 

@@ -99,9 +99,9 @@ def test_the_fixture_for_users_tests(tmp_path: Path) -> None:
 
 def test_a_gateway_that_does_not_start_says_why() -> None:
     with pytest.raises(RuntimeError, match="did not start"):
-        Gateway(config="no_such_setting = 1").start()
+        Gateway(config="no_such_setting = 1", process=True).start()
     with pytest.raises(RuntimeError, match="AGENT_REACH_GATEWAY"):
-        Gateway(command="no-such-program").start()
+        Gateway(process=True, command="no-such-program").start()
 
 
 def test_an_unexpected_exception_of_a_handler_is_logged(gateway: Gateway, name: str, caplog: Any) -> None:

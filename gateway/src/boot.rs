@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use reach_schemas::{Protocol, Secret};
@@ -44,6 +45,12 @@ pub const OPERATOR_KEY: &str = "operator-key";
 
 /// The file within the data folder with what signs checkpoints of the audit log.
 pub const AUDIT_KEY: &str = "audit-key";
+
+/// How long work that is under way may take to end once the gateway was told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How long spans that are left may take to be sent then.
+const FLUSH: Duration = Duration::from_secs(5);
 
 /// A gateway that runs.
 pub struct Running {
@@ -145,4 +152,29 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     let stop = CancellationToken::new();
     let workers = worker::start(&gateway, &stop);
     Ok(Running { gateway, stop, workers, export, recovered })
+}
+
+/// Lets what is under way end, then closes the store.
+pub async fn end(running: Running) {
+    let ended = async {
+        running.workers.wait().await;
+        running.gateway.delivered().await;
+        running.gateway.upstreams().close().await;
+    };
+    if tokio::time::timeout(GRACE, ended).await.is_err() {
+        tracing::warn!("some work did not end in time; it is taken up at the next start");
+    }
+    match tokio::time::timeout(GRACE, running.gateway.write_all()).await {
+        Ok(Ok(())) => tracing::info!("stopped; every task is in the store"),
+        Ok(Err(error)) => tracing::warn!(%error, "stopped; reads that were in memory only could not be written"),
+        Err(_) => tracing::warn!("stopped; reads that were in memory only could not be written in time"),
+    }
+    match tokio::time::timeout(GRACE, running.gateway.close_audit()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the end of the audit log could not be written and signed"),
+        Err(_) => tracing::warn!("the end of the audit log could not be written and signed in time"),
+    }
+    if let Some(export) = running.export {
+        export.finish(FLUSH).await;
+    }
 }

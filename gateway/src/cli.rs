@@ -18,12 +18,6 @@ use crate::reload::{self, Source};
 use crate::telemetry::log;
 use crate::transport;
 
-/// How long work that is under way may take to end once the gateway was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
-
-/// How long spans that are left may take to be sent then.
-const FLUSH: Duration = Duration::from_secs(5);
-
 /// The layer between AI agents: finds the live agent that can do what is wanted, gets the request there once, and
 /// brings back a result or an explained failure.
 #[derive(Debug, Parser)]
@@ -161,7 +155,7 @@ async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
     let http = config.http.clone();
     reload::start(&running, source, config, Some(hangups));
     transport::serve(running.gateway.clone(), listener, http, running.stop.clone()).await?;
-    end(running).await;
+    boot::end(running).await;
     Ok(())
 }
 
@@ -183,7 +177,7 @@ async fn stdio(config: Config, source: Source) -> anyhow::Result<()> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     transport::serve_stdio(running.gateway.clone(), input, output, running.stop.clone()).await?;
     running.stop.cancel();
-    end(running).await;
+    boot::end(running).await;
     Ok(())
 }
 
@@ -211,33 +205,8 @@ async fn mcp(options: Mcp, log_format: Option<log::Format>) -> anyhow::Result<()
     let (gateway, stop) = (running.gateway.clone(), running.stop.clone());
     transport::serve_mcp_stdio(gateway, &settings, options.agent, (input, output), stop).await?;
     running.stop.cancel();
-    end(running).await;
+    boot::end(running).await;
     Ok(())
-}
-
-/// Lets what is under way end, then closes the store.
-async fn end(running: Running) {
-    let ended = async {
-        running.workers.wait().await;
-        running.gateway.delivered().await;
-        running.gateway.upstreams().close().await;
-    };
-    if tokio::time::timeout(GRACE, ended).await.is_err() {
-        tracing::warn!("some work did not end in time; it is taken up at the next start");
-    }
-    match tokio::time::timeout(GRACE, running.gateway.write_all()).await {
-        Ok(Ok(())) => tracing::info!("stopped; every task is in the store"),
-        Ok(Err(error)) => tracing::warn!(%error, "stopped; reads that were in memory only could not be written"),
-        Err(_) => tracing::warn!("stopped; reads that were in memory only could not be written in time"),
-    }
-    match tokio::time::timeout(GRACE, running.gateway.close_audit()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "the end of the audit log could not be written and signed"),
-        Err(_) => tracing::warn!("the end of the audit log could not be written and signed in time"),
-    }
-    if let Some(export) = running.export {
-        export.finish(FLUSH).await;
-    }
 }
 
 /// SIGHUP, by which the configuration is read again.

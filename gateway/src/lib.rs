@@ -4,7 +4,7 @@
 //! The layers, lowest first: ports (`store`, `audit`, `bus`, `adapter`, `clock`, `envelope`, `sessions`, `metrics`, `outbound`,
 //! `spans`, `webhook`, `mcp::wire`, `child`, `upstream`), edges (their implementations, `telemetry`), use cases (`gateway`,
 //! `identity`, `stores`, `turns`, `outbox`, `ops`, `worker`, `waiters`), dialects (`rpc`, `rest`, `mcp`, `oauth`), transports
-//! (`transport`), assembly (`boot`, `reload`, `cli`). A layer names only those below it, and use cases never name an edge.
+//! (`transport`), assembly (`boot`, `reload`, `cli`, `embed`). A layer names only those below it, and use cases never name an edge.
 
 pub mod adapter;
 pub mod audit;
@@ -16,6 +16,7 @@ pub mod clock;
 pub mod config;
 mod demo;
 pub mod effects;
+pub mod embed;
 pub mod envelope;
 pub mod gateway;
 pub mod identity;

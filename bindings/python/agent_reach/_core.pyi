@@ -2,7 +2,18 @@
 
 from typing import Final, List, Optional, Tuple, final
 
-__all__ = ["VERSION", "Agent", "Client", "Mailbox", "Ticket", "Watch", "next_logs", "shutdown", "take_logs"]
+__all__ = [
+    "VERSION",
+    "Agent",
+    "Client",
+    "Gateway",
+    "Mailbox",
+    "Ticket",
+    "Watch",
+    "next_logs",
+    "shutdown",
+    "take_logs",
+]
 
 VERSION: Final[str]
 
@@ -31,15 +42,7 @@ class Ticket:
 class Client:
     """A caller of the gateway."""
 
-    def __new__(
-        cls,
-        url: Optional[str],
-        token: Optional[str],
-        from_agent: Optional[str],
-        call_timeout: Optional[float],
-        connect_timeout: Optional[float],
-        retries: Optional[int],
-    ) -> Client: ...
+    def __new__(cls, settings: str) -> Client: ...
     def begin(self, mailbox: Mailbox, ticket: int, op: str, params: str) -> Ticket:
         """Starts a call; its answer goes into the mailbox under the ticket."""
 
@@ -99,6 +102,26 @@ class Agent:
 
     def load(self) -> int:
         """How many tasks it works on."""
+
+@final
+class Gateway:
+    """A gateway within this process."""
+
+    def __new__(cls, config: str, data: str) -> Gateway: ...
+    def start(self) -> str:
+        """Starts it; the answer is its URL."""
+
+    def stop(self) -> None:
+        """Stops it in an orderly way."""
+
+    def kill(self) -> None:
+        """Ends it where it stands."""
+
+    def listener(self) -> Optional[int]:
+        """The file descriptor of its port."""
+
+    def log(self) -> List[str]:
+        """Its last log lines."""
 
 def take_logs(is_verbose: bool) -> bool:
     """Begins to keep what the SDK logs. ``False``: another subscriber of this process has it."""

@@ -1,22 +1,55 @@
-"""What both clients are told before they call."""
+"""What clients and agents are told before they connect."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+import os
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 from . import _core
-from ._json import Seconds, in_seconds
+from ._json import Seconds, in_seconds, write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+#: Where a file is.
+Place = Union[str, "os.PathLike[str]"]
+
+
+def connection(
+    *,
+    key_file: Optional[Place] = None,
+    ca_file: Optional[Place] = None,
+    client_cert: Optional[Tuple[Place, Place]] = None,
+    call_timeout: Optional[Seconds] = None,
+    connect_timeout: Optional[Seconds] = None,
+    **plain: Any,
+) -> Dict[str, Any]:
+    """The settings of a connection as the core takes them."""
+    given = {
+        **plain,
+        "key_file": None if key_file is None else os.fspath(key_file),
+        "ca_file": None if ca_file is None else os.fspath(ca_file),
+        "client_cert": None if client_cert is None else [os.fspath(place) for place in client_cert],
+        "call_timeout": None if call_timeout is None else in_seconds(call_timeout),
+        "connect_timeout": None if connect_timeout is None else in_seconds(connect_timeout),
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class Face:
     """A caller of the gateway.
 
-    ``url``: where the gateway is; ``http(s)://`` for a request a call, ``ws://`` for one connection that all calls share.
+    ``url``: where the gateway is; ``http(s)://`` for a request a call, ``ws(s)://`` for one connection that all calls share.
     Unless given, ``AGENT_REACH_URL``, else ``http://127.0.0.1:7340``. ``token``: the bearer token that shows who calls;
     unless given, ``AGENT_REACH_TOKEN``, else none. ``from_agent``: the agent on whose behalf calls are made.
+
+    ``join``: what lets that agent in for the first time, a join token or its namespace's secret; unless given,
+    ``AGENT_REACH_JOIN``. It is given a key then, which is kept in ``key_file`` (unless given, ``AGENT_REACH_KEY_FILE``, else
+    ``~/.agent-reach/NAME@NAMESPACE.key``), and later shows that key. ``ca_file``: authorities in PEM, one of which must have
+    signed the gateway's certificate; unless given, ``AGENT_REACH_CA_FILE``, else those that this machine trusts.
+    ``client_cert``: certificate and key, two files in PEM, for a gateway that asks for them; unless given,
+    ``AGENT_REACH_CLIENT_CERT`` and ``AGENT_REACH_CLIENT_KEY``.
+
     ``call_timeout``: how long one try of a call may take beside what it is asked to wait for, 30 s. ``connect_timeout``: how
     long making a connection may take, 5 s. ``retries``: so many more tries after the first, 5; only where that is safe.
     """
@@ -27,18 +60,27 @@ class Face:
         *,
         token: Optional[str] = None,
         from_agent: Optional[str] = None,
+        join: Optional[str] = None,
+        key_file: Optional[Place] = None,
+        ca_file: Optional[Place] = None,
+        client_cert: Optional[Tuple[Place, Place]] = None,
         call_timeout: Optional[Seconds] = None,
         connect_timeout: Optional[Seconds] = None,
         retries: Optional[int] = None,
     ) -> None:
-        self._core = _core.Client(
-            url,
-            token,
-            from_agent,
-            None if call_timeout is None else in_seconds(call_timeout),
-            None if connect_timeout is None else in_seconds(connect_timeout),
-            retries,
+        settings = connection(
+            url=url,
+            token=token,
+            from_agent=from_agent,
+            join=join,
+            key_file=key_file,
+            ca_file=ca_file,
+            client_cert=client_cert,
+            call_timeout=call_timeout,
+            connect_timeout=connect_timeout,
+            retries=retries,
         )
+        self._core = _core.Client(write(settings))
 
     @classmethod
     def _over(cls, core: _core.Client) -> Self:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def agent_reach_gateway() -> Iterator[Gateway]:
-    """A gateway of this test's own; see :class:`agent_reach.testing.Gateway`."""
+    """A gateway of this test's own, within this process; see :class:`agent_reach.testing.Gateway`."""
     from .testing import Gateway
 
     with Gateway() as gateway:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional, 
 from . import _bridge, _core, _tracing
 from ._async_client import AsyncClient
 from ._context import Context, _current
+from ._face import Place, connection
+from ._failed import Poison, TryAgain, WorkFailed
 from ._handler import Handler
 from ._json import Seconds, in_seconds, read, span, write
 from ._threads import Threads
@@ -35,48 +37,14 @@ _WORK, _STOP, _GONE = 1, 2, 3
 _log = logging.getLogger("agent_reach.agent")
 
 
-class WorkFailed(Exception):
-    """Raise it in a handler: the work failed, and would again. So does any other exception, with its own words.
-
-    ``data`` is anything more that the caller should see.
-    """
-
-    _kind = "final"
-
-    def __init__(self, message: str, *, data: Any = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.data = data
-        self._after: Optional[Seconds] = None
-
-
-class TryAgain(WorkFailed):
-    """Raise it in a handler: it failed, and another try, here or elsewhere, can help; not before ``after`` seconds.
-
-    Say ``started=False`` only if nothing at all has happened: then even a ``write`` is tried again.
-    """
-
-    def __init__(
-        self, message: str, *, after: Optional[Seconds] = None, started: bool = True, data: Any = None
-    ) -> None:
-        super().__init__(message, data=data)
-        self._after = after
-        self._kind = "retryable" if started else "not_started"
-
-
-class Poison(WorkFailed):
-    """Raise it in a handler: the task breaks whoever takes it. It goes to the dead letters at once."""
-
-    _kind = "poison"
-
-
 class Agent:
     """An agent that serves.
 
     ``agent_id``: ``"name@namespace"``. ``via``: how work comes: over a ``websocket`` that the agent opens (the default,
     and the way from behind NAT), by pulling from its ``queue``, or by ``http`` requests, to ``listen`` (an address such as
     ``"127.0.0.1:0"``) or to a server of yours that mounts :meth:`asgi`; ``public_url`` is where the gateway finds it then.
-    ``url`` and ``token`` as for :class:`AsyncClient`. ``max_concurrency``: how many tasks at once. ``callable_by`` and
+    ``url``, ``token``, ``join``, ``key_file``, ``ca_file`` and ``client_cert`` as for :class:`AsyncClient`: where the gateway asks
+    who calls, the agent joins by ``join`` once, keeps the key that it is given, and renews its tokens by itself. ``max_concurrency``: how many tasks at once. ``callable_by`` and
     ``may_call``: who may call it and whom it may call, as patterns such as ``"*@media"``; unless given, its own namespace.
     ``card``: anything more that the agent's card should say.
 
@@ -100,6 +68,10 @@ class Agent:
         may_call: Optional[Sequence[str]] = None,
         url: Optional[str] = None,
         token: Optional[str] = None,
+        join: Optional[str] = None,
+        key_file: Optional[Place] = None,
+        ca_file: Optional[Place] = None,
+        client_cert: Optional[Tuple[Place, Place]] = None,
         via: Via = "websocket",
         listen: Optional[str] = None,
         public_url: Optional[str] = None,
@@ -120,7 +92,10 @@ class Agent:
         given = {name: list(patterns) for name, patterns in access.items() if patterns is not None}
         if given:
             self._card["access"] = given
-        self._way: Dict[str, Any] = {"url": url, "token": token, "via": via, "listen": listen, "public_url": public_url}
+        reached = connection(
+            url=url, token=token, join=join, key_file=key_file, ca_file=ca_file, client_cert=client_cert
+        )
+        self._way: Dict[str, Any] = {"connection": reached, "via": via, "listen": listen, "public_url": public_url}
         if answer_within is not None:
             self._way["answer_within"] = in_seconds(answer_within)
         self._offers: List[Dict[str, Any]] = []

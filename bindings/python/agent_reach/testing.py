@@ -1,4 +1,4 @@
-"""A gateway for your tests: a real one, in a process of its own, with a data folder that goes when it stops.
+"""A gateway for your tests: a real one, within this process, on a free port, with all tasks in memory.
 
 With pytest, ask for the fixture ``agent_reach_gateway``; it comes with the installation.
 
@@ -9,16 +9,14 @@ With pytest, ask for the fixture ``agent_reach_gateway``; it comes with the inst
 
 from __future__ import annotations
 
-import collections
 import os
-import queue
-import re
 import shutil
-import subprocess
 import tempfile
-import threading
+import weakref
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Callable, Deque, List, Optional, Sequence
+from typing import TYPE_CHECKING, List, Optional, Sequence
+
+from ._gateways import Apart, Way, Within
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,95 +25,86 @@ if TYPE_CHECKING:
 
 __all__ = ["Gateway"]
 
-_LISTENING = re.compile(r"listening on (http://[^\s\"]+)")
-_START_WITHIN = 30.0
-_STOP_WITHIN = 10.0
+
+def _remove(folder: Path, pid: int) -> None:
+    # Not when a forked child ends.
+    if pid == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Gateway:
-    """A gateway in a process of its own, on a port of this machine that was free.
+    """A gateway on a port of this machine that was free. Use it as a context manager, or :meth:`start` and :meth:`stop` it.
 
-    ``command`` is the program ``reach-gateway``; unless given, ``AGENT_REACH_GATEWAY``, else the one on ``PATH``.
-    ``config``: the text of a ``gateway.toml``. Use it as a context manager, or :meth:`start` and :meth:`stop` it.
+    It runs within this process, on threads of its own, with its tasks in memory: there is nothing to install beside this
+    package. As many as you like may run at once. ``config``: the text of a ``gateway.toml``, with which for instance
+    ``auth.mode = "required"`` is set.
+
+    ``process=True``: the program ``reach-gateway`` in a process of its own instead, with its data on disk. ``command`` is
+    where that is; unless given, ``AGENT_REACH_GATEWAY``, else the one on ``PATH``. ``arguments`` go to it.
     """
 
-    def __init__(self, *, command: Optional[str] = None, config: str = "", arguments: Sequence[str] = ()) -> None:
-        self._command = command or os.environ.get("AGENT_REACH_GATEWAY") or "reach-gateway"
-        self._arguments = list(arguments)
+    def __init__(
+        self,
+        *,
+        config: str = "",
+        process: bool = False,
+        command: Optional[str] = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        if not process and (command is not None or arguments):
+            raise ValueError("command and arguments are those of a process: say process=True")
+        self._pid = os.getpid()
         self._folder = Path(tempfile.mkdtemp(prefix="agent-reach-"))
-        self._config = self._folder / "gateway.toml"
-        self._config.write_text(config, encoding="utf-8")
-        self._process: Optional[subprocess.Popen[str]] = None
-        self._log: Deque[str] = collections.deque(maxlen=200)
-        self._address: Optional[str] = None
+        self._gone = weakref.finalize(self, _remove, self._folder, self._pid)
+        path, data = self._folder / "gateway.toml", self._folder / "data"
+        path.write_text(config, encoding="utf-8")
+        self._way: Way = Apart(command, path, data, arguments) if process else Within(path, data)
+        self._url: Optional[str] = None
+        self._is_up = False
 
     @property
     def url(self) -> str:
-        """Where it is: ``http://127.0.0.1:PORT``, the same over restarts."""
-        if self._address is None:
+        """Where it is: ``http://127.0.0.1:PORT`` (``https://`` with ``[tls]``), the same over restarts."""
+        if self._url is None:
             raise RuntimeError("the gateway was not started")
-        return f"http://{self._address}"
+        return self._url
 
     @property
     def log(self) -> List[str]:
-        """The last lines that it logged."""
-        return list(self._log)
+        """The last lines that it logged; ``RUST_LOG`` says which there are."""
+        return self._way.log()
+
+    @property
+    def operator_token(self) -> str:
+        """The token with which a client may do everything, where ``auth.mode = "required"``. It is another one after a restart."""
+        return (self._folder / "data" / "operator-key").read_text(encoding="utf-8").strip()
+
+    @property
+    def _is_ours(self) -> bool:
+        # A forked child leaves the parent's gateway alone.
+        return self._pid == os.getpid()
 
     def start(self) -> Self:
-        """Starts it, and returns when it listens. Raises ``RuntimeError`` with its last words if it does not."""
-        if self._process is not None:
+        """Starts it, and returns when it listens. Raises ``RuntimeError`` if it does not, with the reason."""
+        if not self._is_ours:
+            raise RuntimeError("this gateway is that of the parent process; make one in the child")
+        if self._is_up:
             raise RuntimeError("the gateway runs already")
-        self._process = self._spawn()
-        heard: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        assert self._process.stderr is not None
-        threading.Thread(target=self._read, args=(self._process.stderr, heard), daemon=True).start()
-        try:
-            is_listening = heard.get(timeout=_START_WITHIN)
-        except queue.Empty:
-            is_listening = False
-        if not is_listening:
-            self.kill()
-            raise RuntimeError("the gateway did not start:\n" + "".join(self._log))
+        self._url = self._way.start()
+        self._is_up = True
         return self
 
-    def _spawn(self) -> subprocess.Popen[str]:
-        command = [self._command, "serve", "--config", str(self._config), "--data", str(self._folder / "data")]
-        command += ["--listen", self._address or "127.0.0.1:0", *self._arguments]
-        try:
-            return subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
-        except FileNotFoundError as error:
-            raise RuntimeError(
-                f"there is no {self._command!r}: put reach-gateway on PATH, or name it in AGENT_REACH_GATEWAY"
-            ) from error
-
-    def _read(self, lines: IO[str], heard: queue.SimpleQueue[bool]) -> None:
-        with lines:
-            for line in lines:
-                self._log.append(line)
-                found = _LISTENING.search(line)
-                if found:
-                    self._address = found[1][len("http://") :]
-                    heard.put(True)
-        heard.put(False)
-
     def stop(self) -> None:
-        """Stops it in an orderly way."""
-        self._end(lambda process: process.terminate())
+        """Stops it in an orderly way: calls that wait have 10 s to end."""
+        if self._is_ours:
+            self._is_up = False
+            self._way.stop()
 
     def kill(self) -> None:
-        """Stops it as a power cut would: ``kill -9``."""
-        self._end(lambda process: process.kill())
-
-    def _end(self, how: Callable[[subprocess.Popen[str]], None]) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        how(process)
-        try:
-            process.wait(_STOP_WITHIN)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        """Stops it as a power cut would: nobody is told, nothing is finished. What was durable is there after a start."""
+        if self._is_ours:
+            self._is_up = False
+            self._way.kill()
 
     def restart(self) -> Self:
         """Kills it and starts it again on the same data and port."""
@@ -123,12 +112,17 @@ class Gateway:
         return self.start()
 
     def close(self) -> None:
-        """Stops it and takes its data folder away."""
-        self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Ends it for good; its data is gone."""
+        if self._is_ours:
+            self.kill()
+            self._gone()
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self,

@@ -1,10 +1,12 @@
 //! Log lines on standard error, for people or for machines. Each tells what it belongs to: the task, the trace, the span.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
-use tracing::{Event, Subscriber};
+use tracing::dispatcher::DefaultGuard;
+use tracing::{Dispatch, Event, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::{DefaultFields, FormatEvent, FormatFields, Writer};
@@ -33,6 +35,21 @@ pub fn to_stderr(format: Format, level: &str) {
     let has_color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     // A second subscriber is refused; the first one stays.
     let _ = tracing::subscriber::set_global_default(lines(format, filter, has_color, std::io::stderr));
+}
+
+/// A subscriber that writes lines for people somewhere else; which ones is said as for [`to_stderr`].
+pub fn to_writer<W>(level: &str, writer: W) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    lines(Format::Text, filter, false, writer)
+}
+
+/// Has this thread's log lines, and those of no other thread, go to a subscriber until the thread ends.
+pub fn on_this_thread(subscriber: &Dispatch) {
+    thread_local!(static HELD: RefCell<Option<DefaultGuard>> = const { RefCell::new(None) });
+    HELD.set(Some(tracing::dispatcher::set_default(subscriber)));
 }
 
 fn lines<W>(format: Format, filter: EnvFilter, has_color: bool, writer: W) -> Box<dyn Subscriber + Send + Sync>

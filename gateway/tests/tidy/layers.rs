@@ -72,6 +72,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("reload", Layer::Assembly),
     ("cli", Layer::Assembly),
     ("demo", Layer::Assembly),
+    ("embed", Layer::Assembly),
     ("main", Layer::Assembly),
     ("bin", Layer::Assembly),
 ];

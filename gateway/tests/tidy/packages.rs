@@ -8,13 +8,16 @@ const PACKAGES: &[(&str, &str, &[&str])] = &[
     ("gateway/core/Cargo.toml", "reach-core", &["reach-schemas"]),
     ("gateway/Cargo.toml", "reach-gateway", &["reach-schemas", "reach-core", "agent-reach-sdk"]),
     ("sdk/Cargo.toml", "agent-reach-sdk", &["reach-schemas"]),
-    ("bindings/Cargo.toml", "reach-bindings", &["agent-reach-sdk"]),
+    ("bindings/Cargo.toml", "reach-bindings", &["agent-reach-sdk", "reach-gateway"]),
     ("conformance/Cargo.toml", "reach-conformance", &["reach-schemas"]),
     ("examples/Cargo.toml", "reach-examples", &["agent-reach-sdk"]),
 ];
 
 /// Where in the gateway the SDK may be named: the command line and the demonstration are its users.
 const SDK_USERS: &[&str] = &["gateway/src/bin/", "gateway/src/cli", "gateway/src/demo"];
+
+/// Where in the bindings the gateway may be named: it is there for users' tests.
+const GATEWAY_USERS: &[&str] = &["bindings/src/gateway.rs"];
 
 /// Manifests without a row, rows without a manifest, and dependencies that are not in the row.
 pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
@@ -64,6 +67,13 @@ pub(crate) fn sdk_complaints(tree: &Tree) -> Vec<String> {
     wrong.map(|file| format!("{}: only the command line and the demonstration use the SDK", file.path)).collect()
 }
 
+/// Files of the bindings that name the gateway without being its users.
+pub(crate) fn gateway_complaints(tree: &Tree) -> Vec<String> {
+    let is_user = |file: &&File| GATEWAY_USERS.contains(&file.path.as_str());
+    let wrong = tree.rust().filter(|file| !is_user(file)).filter(|file| code(&file.text).contains("reach_gateway"));
+    wrong.map(|file| format!("{}: only the gateway for users' tests uses the gateway", file.path)).collect()
+}
+
 #[test]
 fn a_forbidden_dependency_is_noticed_in_every_form() {
     let check = |text: &str, expected: &[&str]| {
@@ -96,5 +106,17 @@ fn the_sdk_is_named_by_its_users_only() {
     assert_eq!(
         sdk_complaints(&tree),
         ["gateway/src/ops/submit.rs: only the command line and the demonstration use the SDK"]
+    );
+}
+
+#[test]
+fn the_gateway_is_named_for_users_tests_only() {
+    let tree = Tree(vec![
+        File::new("bindings/src/gateway.rs", "use reach_gateway::embed::Embedded;"),
+        File::new("bindings/src/client.rs", "use reach_gateway::config::Config;"),
+    ]);
+    assert_eq!(
+        gateway_complaints(&tree),
+        ["bindings/src/client.rs: only the gateway for users' tests uses the gateway"]
     );
 }
