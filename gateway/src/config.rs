@@ -28,6 +28,7 @@ use reach_core::score::Learning;
 use reach_schemas::{AgentCard, AgentId, ServerSpec, Span};
 use serde::Deserialize;
 
+use crate::envelope::TextLimits;
 use crate::gateway::Settings;
 use crate::rates::RateLimits;
 use crate::telemetry::log::Format;
@@ -198,15 +199,15 @@ pub fn check(file: File, flags: Flags) -> Result<Config, Mistakes> {
     let (mut telemetry, trace_share) = telemetry::check(section, &mut mistakes);
     telemetry.log_format = flags.log_format.unwrap_or(telemetry.log_format);
     let mcp = mcp::check(file.mcp, flags.mcp_tools, &mut mistakes);
-    let (http, rates) = port(file.tls, file.limits, listen, &mut mistakes);
+    let (http, rates, texts) = port((file.tls, file.limits), listen, &mcp, &mut mistakes);
     let shows_who = http.tls.as_deref().is_some_and(Tls::knows_callers);
     let identity = auth::check(file.auth, listen, shows_who, &mut mistakes);
-    let http = HttpSettings { mcp: mcp.clone(), ..http };
     let settings = Settings {
         cluster: file.cluster.unwrap_or(usual.cluster),
         open_max: file.open_max.unwrap_or(usual.open_max),
         waiting: file.waiting.unwrap_or(usual.waiting),
         rates,
+        texts,
         deadline,
         deadline_long,
         kept_for,
@@ -254,14 +255,14 @@ fn listens_on(text: Option<String>, mistakes: &mut Vec<String>) -> Option<Socket
 
 /// What the port goes by.
 fn port(
-    tls: tls::Section,
-    limits: limits::Section,
+    (tls, limits): (tls::Section, limits::Section),
     listen: Option<SocketAddr>,
+    mcp: &crate::mcp::server::Settings,
     mistakes: &mut Vec<String>,
-) -> (HttpSettings, RateLimits) {
+) -> (HttpSettings, RateLimits, TextLimits) {
     let tls = tls::check(tls, listen, mistakes);
-    let (http, rates) = limits::check(limits, mistakes);
-    (HttpSettings { tls, ..http }, rates)
+    let (http, rates, texts) = limits::check(limits, mistakes);
+    (HttpSettings { tls, mcp: mcp.clone(), ..http }, rates, texts)
 }
 
 fn cards_of(agents: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Vec<AgentCard> {

@@ -21,6 +21,7 @@ use crate::audit;
 use crate::bus::{Bus, Note};
 use crate::clock::Clock;
 use crate::effects::Deliveries;
+use crate::envelope::TextLimits;
 use crate::identity::{self, Identity, KeyHome};
 use crate::metrics::Metrics;
 use crate::open_tasks::OpenTasks;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub open_max: usize,
     /// How fast agents may ask.
     pub rates: RateLimits,
+    /// What one text may hold.
+    pub texts: TextLimits,
     /// How many tasks may wait for an agent at once.
     pub waiting: WaitingLimits,
     /// How long a task may take if its caller does not say.
@@ -83,6 +86,7 @@ impl Default for Settings {
             cluster: "local".to_owned(),
             open_max: 100_000,
             rates: RateLimits::default(),
+            texts: TextLimits::default(),
             waiting: WaitingLimits::default(),
             deadline: Span::from_mins(5),
             deadline_long: Span::from_hours(1),

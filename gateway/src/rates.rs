@@ -1,4 +1,5 @@
-//! How fast each agent, and each namespace, may ask. Operators are not held to it.
+//! How fast each agent, each namespace and each operator with a token may ask. Whoever has the gateway's own machine is not
+//! held to it, and neither is an operator where callers are not asked who they are.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,11 +18,17 @@ pub struct RateLimits {
     pub caller: Rate,
     /// How fast all agents of one namespace may ask together.
     pub namespace: Rate,
+    /// How fast one operator may ask, by its token.
+    pub operator: Rate,
 }
 
 impl Default for RateLimits {
     fn default() -> Self {
-        Self { caller: Rate { per_second: 2000, burst: 4000 }, namespace: Rate { per_second: 10_000, burst: 20_000 } }
+        Self {
+            caller: Rate { per_second: 2000, burst: 4000 },
+            namespace: Rate { per_second: 10_000, burst: 20_000 },
+            operator: Rate { per_second: 5000, burst: 10_000 },
+        }
     }
 }
 
@@ -37,7 +44,15 @@ impl Rates {
     /// # Errors
     /// It, or its namespace, asks too fast: `overloaded`, and when to ask again.
     pub fn admit(&self, caller: &Caller, limits: &RateLimits, now: Timestamp) -> Result<(), Failure> {
-        let Some(agent) = caller.agent_id() else { return Ok(()) };
+        let counted = match caller {
+            Caller::Agent { id, .. } => {
+                // The agent's own first: who asks too fast must not use up what its namespace has.
+                vec![(id.to_string(), limits.caller), (id.namespace_str().to_owned(), limits.namespace)]
+            }
+            // No agent's id and no namespace has a colon in it.
+            Caller::Operator(operator) if operator.name.is_some() => vec![(caller.to_string(), limits.operator)],
+            Caller::Operator(_) => return Ok(()),
+        };
         let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
         if paces.len() + 2 > COUNTED_MAX {
             paces.retain(|_, pace| !pace.is_idle(now));
@@ -46,11 +61,11 @@ impl Rates {
             // So many are never busy at once unless their names are made up; what they used is forgiven.
             paces.clear();
         }
-        // The agent's own first: who asks too fast must not use up what its namespace has.
-        for (who, rate) in [(agent.as_str(), limits.caller), (agent.namespace_str(), limits.namespace)] {
+        for (who, rate) in &counted {
+            let rate = *rate;
             let pace = match paces.get_mut(who) {
                 Some(pace) => pace,
-                None => paces.entry(who.to_owned()).or_default(),
+                None => paces.entry(who.clone()).or_default(),
             };
             if let Err(wait) = pace.take(rate, now) {
                 let message = format!("{who} asks more than {} times a second; nothing was done", rate.per_second);
@@ -65,7 +80,8 @@ impl Rates {
 mod tests {
     use std::sync::Arc;
 
-    use reach_schemas::{Access, Span};
+    use reach_core::access::Operator;
+    use reach_schemas::{Access, Role, Span};
 
     use super::*;
 
@@ -77,7 +93,7 @@ mod tests {
     fn one_caller_too_fast_is_told_when_to_come_again_and_the_others_are_not_held_up() {
         let rates = Rates::default();
         let rate = |burst| Rate { per_second: 10, burst };
-        let limits = RateLimits { caller: rate(2), namespace: rate(3) };
+        let limits = RateLimits { caller: rate(2), namespace: rate(3), operator: rate(9) };
         let ask = |id: &str| rates.admit(&agent(id), &limits, Timestamp::from_ms(5000));
         assert!(ask("a@x").is_ok() && ask("a@x").is_ok());
         let refused = ask("a@x").unwrap_err();
@@ -85,6 +101,23 @@ mod tests {
         assert!(ask("b@x").is_ok(), "what was refused uses nothing up");
         assert!(ask("b@x").unwrap_err().message.starts_with("x asks"), "the namespace is at its limit");
         assert!(ask("a@y").is_ok());
+    }
+
+    #[test]
+    fn an_operator_with_a_token_has_a_pace_of_its_own_and_whoever_has_the_machine_has_none() {
+        let rates = Rates::default();
+        let rate = |burst| Rate { per_second: 10, burst };
+        let limits = RateLimits { caller: rate(9), namespace: rate(9), operator: rate(2) };
+        let operator = |name: &str| Caller::Operator(Operator { name: name.parse().ok(), role: Role::Admin });
+        let ask = |caller: &Caller| rates.admit(caller, &limits, Timestamp::from_ms(5000));
+        assert!(ask(&operator("alice")).is_ok() && ask(&operator("alice")).is_ok());
+        let refused = ask(&operator("alice")).unwrap_err();
+        assert_eq!((refused.code, refused.retry_after), (ErrorCode::Overloaded, Some(Span::from_ms(100))));
+        assert!(refused.message.starts_with("operator:alice asks"), "{}", refused.message);
+        assert!(ask(&operator("bob")).is_ok());
+        for _ in 0..100 {
+            assert!(ask(&Caller::OPERATOR).is_ok());
+        }
     }
 
     #[test]

@@ -7,10 +7,14 @@ mod common;
 
 #[path = "identity/attacks.rs"]
 mod attacks;
+#[path = "identity/cell.rs"]
+mod cell;
 #[path = "identity/copies.rs"]
 mod copies;
 #[path = "identity/days.rs"]
 mod days;
+#[path = "identity/matrix.rs"]
+mod matrix;
 #[path = "identity/oauth.rs"]
 mod oauth;
 #[path = "identity/roads.rs"]

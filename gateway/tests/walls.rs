@@ -11,8 +11,6 @@ mod bounds;
 mod hidden;
 #[path = "walls/lures.rs"]
 mod lures;
-#[path = "walls/matrix.rs"]
-mod matrix;
 #[path = "walls/policy.rs"]
 mod policy;
 #[path = "walls/tls.rs"]

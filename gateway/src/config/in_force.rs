@@ -8,6 +8,7 @@ use url::Url;
 
 use super::keys::flat;
 use super::{Config, Said};
+use crate::envelope::TextLimits;
 use crate::gateway::Settings;
 use crate::identity;
 use crate::mcp::server;
@@ -34,7 +35,7 @@ pub fn of(config: &Config) -> BTreeMap<String, Value> {
             "share": settings.trace_share,
         },
         "mcp": of_mcp(mcp), "auth": of_auth(&settings.identity, said),
-        "tls": of_tls(http, said), "limits": of_limits(http, &settings.rates),
+        "tls": of_tls(http, said), "limits": of_limits(http, settings),
     });
     if let (Value::Object(tree), Value::Object(rest)) = (&mut tree, rest) {
         tree.extend(rest);
@@ -48,6 +49,7 @@ fn of_settings(settings: &Settings) -> Value {
         open_max,
         waiting,
         rates: _,
+        texts: _,
         deadline,
         deadline_long,
         kept_for,
@@ -112,14 +114,16 @@ fn of_tls(http: &HttpSettings, said: &Said) -> Value {
     })
 }
 
-fn of_limits(http: &HttpSettings, rates: &RateLimits) -> Value {
-    let RateLimits { caller, namespace } = rates;
+fn of_limits(http: &HttpSettings, settings: &Settings) -> Value {
+    let RateLimits { caller, namespace, operator } = settings.rates;
+    let TextLimits { nesting_max, batch_max } = settings.texts;
     json!({
         "connections_max": http.connections_max, "connections_per_peer_max": http.per_peer_max(),
         "body_max": http.body_max, "head_max": http.head_max, "headers_max": http.headers_max,
         "first_request_timeout": Span::from(http.first_request_timeout),
         "idle_timeout": Span::from(http.idle_timeout), "body_timeout": Span::from(http.body_timeout),
-        "caller_rate": caller, "namespace_rate": namespace,
+        "caller_rate": caller, "namespace_rate": namespace, "operator_rate": operator,
+        "nesting_max": nesting_max, "batch_max": batch_max,
     })
 }
 

@@ -1,5 +1,21 @@
 //! What one frame may ask for. The size of a frame is the transport's to limit, before it is read whole.
 
+/// What one text may hold, however large it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextLimits {
+    /// How deep arrays and objects may nest, the text's own braces counted.
+    pub nesting_max: usize,
+    /// How many messages a batch may hold.
+    pub batch_max: usize,
+}
+
+impl Default for TextLimits {
+    fn default() -> Self {
+        // What is read by recursion, `serde_json` reads to this depth.
+        Self { nesting_max: 128, batch_max: 100 }
+    }
+}
+
 /// The bounds of one frame. Beyond each of them the frame, or the part of it that goes too far, is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -26,14 +42,32 @@ pub enum StrayResponses {
     Ignore,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
+impl Limits {
+    /// The bounds that are set, for a peer that only asks.
+    #[must_use]
+    pub fn of(texts: TextLimits) -> Self {
+        Self { depth_max: texts.nesting_max, batch_max: texts.batch_max, ..Self::fixed() }
+    }
+
+    /// The same, for a peer that answers as well.
+    #[must_use]
+    pub fn of_peer(texts: TextLimits) -> Self {
+        Self { stray_responses: StrayResponses::Ignore, ..Self::of(texts) }
+    }
+
+    const fn fixed() -> Self {
         Self {
-            depth_max: 128,
-            batch_max: 100,
+            depth_max: 0,
+            batch_max: 0,
             batch_concurrency_max: 16,
             batch_answer_max: 16 * 1024 * 1024,
             stray_responses: StrayResponses::Refuse,
         }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::of(TextLimits::default())
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use answer::batch_into_bytes;
 pub use answer::{Answer, Outcome, refused};
 pub use error::{error_of, refusal};
 pub use flaw::Flaw;
-pub use limits::{Limits, StrayResponses};
+pub use limits::{Limits, StrayResponses, TextLimits};
 use members::{Entries, Member, Members};
 use nesting::is_nested_beyond;
 

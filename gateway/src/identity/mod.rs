@@ -12,6 +12,7 @@ mod state;
 
 pub use authenticate::{Presented, bearer};
 pub(crate) use jwt::{SignedProof, point, read_assertion, read_proof, thumbprint};
+pub(crate) use pass::Who;
 pub use pass::{AgentPass, Pass, Speaker};
 pub(crate) use secrets::{JOIN_PREFIX, OPERATOR_PREFIX, hash, is_equal, made};
 pub use settings::{Mode, Settings};

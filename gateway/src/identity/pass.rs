@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use reach_core::access::{Caller, Operator};
 use reach_core::identity::Claims;
-use reach_schemas::{AgentId, Timestamp};
+use reach_schemas::{AgentId, ErrorCode, Failure, Role, Timestamp};
+
+use super::authenticate::nobody;
 
 /// By whom a request or a connection is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub enum Pass {
     /// Callers are not asked: it is an operator, or the agent that it says it is.
-    #[default]
     Open,
     /// It has not shown who it is.
     Nobody,
@@ -83,44 +84,120 @@ impl AgentPass {
     }
 }
 
-/// By whom something is, and in whose name it says that it is.
-#[derive(Debug, Clone, Default)]
-pub struct Speaker {
-    pass: Pass,
-    named: Option<AgentId>,
+/// By whom something is, and in whose name it says that it is. Who has not shown who it is cannot be one, and neither can an
+/// agent that speaks in the name of another.
+#[derive(Debug, Clone)]
+pub struct Speaker(Who);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Who {
+    /// Callers are not asked: the agent that it says it is. None: an operator.
+    Anybody(Option<AgentId>),
+    /// An agent, which speaks as itself.
+    Agent(Arc<AgentPass>),
+    /// An operator, in the name of an agent or in its own.
+    Operator(Arc<OperatorPass>, Option<AgentId>),
 }
 
 impl Speaker {
-    /// One who has shown who it is, and says that it speaks in the name of an agent.
+    /// Whoever has the process itself, in the name of an agent or in its own.
     #[must_use]
-    pub const fn new(pass: Pass, named: Option<AgentId>) -> Self {
-        Self { pass, named }
+    pub const fn of_own_process(named: Option<AgentId>) -> Self {
+        Self(Who::Anybody(named))
+    }
+
+    /// One who has shown who it is, and says in whose name it speaks.
+    ///
+    /// # Errors
+    /// It has not shown who it is, or may not speak in that name.
+    pub(crate) fn of(pass: &Pass, named: Option<AgentId>) -> Result<Self, Failure> {
+        let refused = |message: String| Err(Failure::new(ErrorCode::Forbidden, message));
+        match (pass, named) {
+            (Pass::Nobody, _) => Err(nobody()),
+            (Pass::Open, named) => Ok(Self(Who::Anybody(named))),
+            (Pass::Agent(agent), Some(named)) if named != agent.agent_id => {
+                refused(format!("{} may not act as {named}", agent.agent_id))
+            }
+            (Pass::Agent(agent), _) => Ok(Self(Who::Agent(Arc::clone(agent)))),
+            (Pass::Operator(pass), Some(named)) if pass.operator.role < Role::Operator => {
+                refused(format!("a {} may not act as {named}", pass.operator.role))
+            }
+            (Pass::Operator(pass), named) => Ok(Self(Who::Operator(Arc::clone(pass), named))),
+        }
+    }
+
+    pub(crate) const fn who(&self) -> &Who {
+        &self.0
     }
 
     /// By whom it is.
     #[must_use]
-    pub const fn pass(&self) -> &Pass {
-        &self.pass
+    pub fn pass(&self) -> Pass {
+        match &self.0 {
+            Who::Anybody(_) => Pass::Open,
+            Who::Agent(agent) => Pass::Agent(Arc::clone(agent)),
+            Who::Operator(pass, _) => Pass::Operator(Arc::clone(pass)),
+        }
     }
 
     /// The agent in whose name it speaks. None: an operator.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {
-        match &self.pass {
-            Pass::Agent(agent) => Some(&agent.agent_id),
-            Pass::Open | Pass::Nobody | Pass::Operator(_) => self.named.as_ref(),
+        match &self.0 {
+            Who::Agent(agent) => Some(&agent.agent_id),
+            Who::Anybody(named) | Who::Operator(_, named) => named.as_ref(),
         }
     }
 
     /// Whether both are the same, with whichever of its tokens.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let are_same = match (&self.pass, &other.pass) {
-            (Pass::Open, Pass::Open) | (Pass::Nobody, Pass::Nobody) => true,
-            (Pass::Agent(a), Pass::Agent(b)) => a.agent_id == b.agent_id && a.generation == b.generation,
-            (Pass::Operator(a), Pass::Operator(b)) => a.operator == b.operator,
-            (Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_), _) => false,
+        match (&self.0, &other.0) {
+            (Who::Anybody(a), Who::Anybody(b)) => a == b,
+            (Who::Agent(a), Who::Agent(b)) => a.agent_id == b.agent_id && a.generation == b.generation,
+            (Who::Operator(a, as_a), Who::Operator(b, as_b)) => a.operator == b.operator && as_a == as_b,
+            (Who::Anybody(_) | Who::Agent(_) | Who::Operator(..), _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_not_shown_who_it_is_speaks_for_nobody_least_of_all_for_the_operator() {
+        for named in [None, "a@x".parse().ok()] {
+            assert_eq!(
+                Speaker::of(&Pass::Nobody, named).map_err(|failure| failure.code).err(),
+                Some(ErrorCode::Unauthenticated)
+            );
+        }
+    }
+
+    #[test]
+    fn an_agent_speaks_as_itself_whatever_it_leaves_out_and_a_viewer_as_nobody_else() {
+        let claims = Claims {
+            iss: String::new(),
+            sub: "agent:x/a".to_owned(),
+            aud: String::new(),
+            client_id: "a@x".to_owned(),
+            iat: 0,
+            nbf: 0,
+            exp: 0,
+            jti: String::new(),
+            scope: String::new(),
+            generation: 1,
+            rot: 0,
+            cnf: reach_core::identity::Confirmation { jkt: String::new() },
         };
-        are_same && self.agent() == other.agent()
+        let (own, other): (AgentId, AgentId) = ("a@x".parse().unwrap(), "b@x".parse().unwrap());
+        let agent = Pass::Agent(Arc::new(AgentPass::new(own.clone(), &claims)));
+        assert_eq!(Speaker::of(&agent, None).unwrap().agent(), Some(&own));
+        assert_eq!(Speaker::of(&agent, Some(other.clone())).unwrap_err().code, ErrorCode::Forbidden);
+        let operator =
+            |role| Pass::Operator(Arc::new(OperatorPass { operator: Operator { name: None, role }, hash: None }));
+        assert_eq!(Speaker::of(&operator(Role::Viewer), Some(own)).unwrap_err().code, ErrorCode::Forbidden);
+        assert_eq!(Speaker::of(&operator(Role::Operator), Some(other.clone())).unwrap().agent(), Some(&other));
     }
 }

@@ -8,7 +8,7 @@ mod token;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use reach_schemas::Failure;
+use reach_schemas::{ErrorCode, Failure};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -39,6 +39,17 @@ pub enum Asked {
     Introspect,
 }
 
+impl Asked {
+    /// Where it is asked.
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Token => TOKEN,
+            Self::Revoke => REVOKE,
+            Self::Introspect => INTROSPECT,
+        }
+    }
+}
+
 /// Answers a form. `base`: the address by which the gateway is called.
 pub async fn answer(
     gateway: &Gateway,
@@ -49,9 +60,17 @@ pub async fn answer(
 ) -> Response<Bytes> {
     let answered = match asked {
         Asked::Token => token::token(gateway, base, headers, body).await,
-        Asked::Revoke => token::revoke(gateway, pass, base, headers, body).await,
-        Asked::Introspect => token::introspect(gateway, pass, base, headers, body).await,
+        Asked::Revoke | Asked::Introspect => {
+            match token::about(gateway, pass, (base, asked.path()), headers, body).await {
+                Ok(about) if asked == Asked::Revoke => token::revoke(gateway, about).await,
+                Ok(about) => Ok(token::introspect(gateway, &about)),
+                Err(refused) => Err(refused),
+            }
+        }
     };
+    let answered = answered.inspect_err(|refused| {
+        gateway.refused(pass.to_string(), asked.path(), refused.code, &refused.description);
+    });
     answered.map_or_else(Refused::into_response, |answer| document(StatusCode::OK, &answer))
 }
 
@@ -70,13 +89,16 @@ fn document(status: StatusCode, document: &Value) -> Response<Bytes> {
 #[derive(Debug)]
 struct Refused {
     status: StatusCode,
+    /// What it is called everywhere else.
+    code: ErrorCode,
     error: &'static str,
     description: String,
 }
 
 impl Refused {
     fn new(error: &'static str, description: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, error, description: description.into() }
+        let (status, code) = (StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest);
+        Self { status, code, error, description: description.into() }
     }
 
     fn into_response(self) -> Response<Bytes> {
@@ -93,6 +115,6 @@ impl From<Failure> for Refused {
             status if status.is_server_error() => "server_error",
             _ => "invalid_request",
         };
-        Self { status, error, description: failure.message }
+        Self { status, code: failure.code, error, description: failure.message }
     }
 }

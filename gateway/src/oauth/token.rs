@@ -7,7 +7,7 @@ use reach_schemas::{ErrorCode, Failure};
 use serde_json::{Value, json};
 
 use super::form::Form;
-use super::{INTROSPECT, REVOKE, Refused, SCOPE, TOKEN};
+use super::{Refused, SCOPE, TOKEN};
 use crate::gateway::Gateway;
 use crate::identity::Pass;
 use crate::ops::identity::Introspected;
@@ -75,32 +75,35 @@ fn is_here(base: &str, resource: &str) -> bool {
     resource.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-pub(super) async fn revoke(
+/// A token that a form is about.
+pub(super) struct About {
+    by: Pass,
+    token: String,
+}
+
+/// Reads a form about a token, and finds out by whom it is.
+pub(super) async fn about(
     gateway: &Gateway,
     pass: &Pass,
-    base: &str,
+    (base, path): (&str, &str),
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Value, Refused> {
+) -> Result<About, Refused> {
     let form = Form::read(headers, body)?;
-    let pass = by_whom(gateway, pass, base, REVOKE, &form).await?;
-    gateway.end_token(&pass, form.required("token")?).await?;
+    let by = by_whom(gateway, pass, base, path, &form).await?;
+    Ok(About { by, token: form.required("token")?.to_owned() })
+}
+
+pub(super) async fn revoke(gateway: &Gateway, about: About) -> Result<Value, Refused> {
+    gateway.end_token(&about.by, &about.token).await?;
     Ok(json!({}))
 }
 
-pub(super) async fn introspect(
-    gateway: &Gateway,
-    pass: &Pass,
-    base: &str,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<Value, Refused> {
-    let form = Form::read(headers, body)?;
-    let pass = by_whom(gateway, pass, base, INTROSPECT, &form).await?;
-    Ok(match gateway.introspect(&pass, form.required("token")?) {
+pub(super) fn introspect(gateway: &Gateway, about: &About) -> Value {
+    match gateway.introspect(&about.by, &about.token) {
         Introspected::Inactive => json!({ "active": false }),
         Introspected::Active(claims) => active(&claims),
-    })
+    }
 }
 
 fn active(claims: &Claims) -> Value {

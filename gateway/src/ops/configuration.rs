@@ -9,6 +9,7 @@ use reach_schemas::call::{ConfigReload, ConfigReloaded, ConfigView, Nothing};
 use reach_schemas::{AuditKind, ErrorCode, Failure, Span};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::envelope::TextLimits;
 use crate::gateway::{Gateway, Settings};
 
 /// How many calls may wait for the one before them.
@@ -66,6 +67,12 @@ impl Gateway {
     /// What the gateway goes by now. To be asked anew for each thing that is done: it changes while the gateway runs.
     pub(crate) fn settings(&self) -> InForce<Arc<Settings>> {
         self.settings.load()
+    }
+
+    /// What one text may hold now.
+    #[must_use]
+    pub fn texts(&self) -> TextLimits {
+        self.settings().texts
     }
 
     /// The way to whoever reads the configuration.

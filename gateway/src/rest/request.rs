@@ -28,6 +28,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
+    /// What it may hold.
+    pub limits: Limits,
 }
 
 /// The problem of a body that is not said to be JSON.
@@ -67,8 +69,8 @@ impl Request {
             return Ok("{}");
         }
         refuse_unless_json(&self.headers)?;
-        let value = rpc::read_value(&self.body, &Limits::default())
-            .map_err(|flaw| Failure::new(flaw.code(), flaw.to_string()))?;
+        let value =
+            rpc::read_value(&self.body, &self.limits).map_err(|flaw| Failure::new(flaw.code(), flaw.to_string()))?;
         Ok(value.get())
     }
 
@@ -155,7 +157,13 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        Request { part: None, uri: Uri::from_static("/tasks"), headers: map, body: body.into() }
+        Request {
+            part: None,
+            uri: Uri::from_static("/tasks"),
+            headers: map,
+            body: body.into(),
+            limits: Limits::default(),
+        }
     }
 
     #[track_caller]

@@ -1,11 +1,12 @@
 //! Routes about tasks: asking for work, waiting for it, calling it off, looking at it.
 
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use reach_core::access::Grant;
 use reach_schemas::call::{Redrive, TaskList, TaskRef, TaskWait};
-use reach_schemas::{AgentId, ErrorCode, Failure, Method, PhaseName, RawJson, Span, TaskView};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method, PhaseName, RawJson, Span, Submit, TaskView};
 use serde::Deserialize;
 
-use super::{Answer, JSON, Problem, Request, json, ok, with_body};
+use super::{Answer, JSON, Operation, Problem, Request, json, ok, path_of, with_body};
 use crate::rpc::methods::Context;
 
 /// Tells that the answer is for an earlier request with the same idempotency key.
@@ -21,21 +22,35 @@ struct ResultQuery {
     wait: Span,
 }
 
+/// A task to take on, and the leave to do so. A refusal that comes before it is looked at is written down here.
+fn handed_in(
+    context: &Context,
+    (method, what): (Method, Operation),
+    read: impl FnOnce() -> Result<Submit, Problem>,
+) -> Result<(Grant, Submit), Problem> {
+    let read = read().and_then(|submit| {
+        let grant = context.grant(method, submit.from_agent.as_ref())?;
+        Ok((grant, submit))
+    });
+    read.inspect_err(|problem| context.refused(path_of(what), problem.code(), problem.detail()))
+}
+
 pub(super) async fn invoke(context: &Context, request: &Request) -> Answer {
-    let agent: AgentId = request.id()?;
-    let mut submit = request.submit()?;
-    if submit.to_agent.as_ref().is_some_and(|own| *own != agent) {
-        let message = "`to_agent` is the agent of the path; leave it out";
-        return Err(Failure::new(ErrorCode::InvalidParams, message).into());
-    }
-    submit.to_agent = Some(agent);
-    let grant = context.grant(Method::Reach, submit.from_agent.as_ref())?;
+    let read = || {
+        let agent: AgentId = request.id()?;
+        let submit = request.submit()?;
+        if submit.to_agent.as_ref().is_some_and(|own| *own != agent) {
+            let message = "`to_agent` is the agent of the path; leave it out";
+            return Err(Failure::new(ErrorCode::InvalidParams, message).into());
+        }
+        Ok(Submit { to_agent: Some(agent), ..submit })
+    };
+    let (grant, submit) = handed_in(context, (Method::Reach, Operation::AgentInvoke), read)?;
     reached(&context.gateway.reach(grant, submit).await?)
 }
 
 pub(super) async fn reach(context: &Context, request: &Request) -> Answer {
-    let submit = request.submit()?;
-    let grant = context.grant(Method::Reach, submit.from_agent.as_ref())?;
+    let (grant, submit) = handed_in(context, (Method::Reach, Operation::Reach), || request.submit())?;
     reached(&context.gateway.reach(grant, submit).await?)
 }
 
@@ -90,8 +105,7 @@ fn as_stored(failure: Failure) -> Failure {
 
 /// 202 for a task that was taken on, 200 for one that is known.
 pub(super) async fn submit(context: &Context, request: &Request) -> Answer {
-    let submit = request.submit()?;
-    let grant = context.grant(Method::TaskSubmit, submit.from_agent.as_ref())?;
+    let (grant, submit) = handed_in(context, (Method::TaskSubmit, Operation::TaskSubmit), || request.submit())?;
     let task = context.gateway.submit(grant, submit).await?;
     let status = if task.replayed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let mut response = json(status, &task);

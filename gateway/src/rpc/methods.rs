@@ -192,15 +192,26 @@ fn resolve(context: &Context, method: Method, call: &Call<'_>) -> Outcome {
 }
 
 async fn reach(context: &Context, method: Method, call: Call<'_>) -> Outcome {
-    let submit = context.submit(&call)?;
-    let grant = context.granted(method, submit.from_agent.as_ref())?;
+    let (grant, submit) = handed_in(context, method, &call)?;
     answer(context.gateway.reach(grant, submit).await)
 }
 
 async fn submit(context: &Context, method: Method, call: Call<'_>) -> Outcome {
-    let submit = context.submit(&call)?;
-    let grant = context.granted(method, submit.from_agent.as_ref())?;
+    let (grant, submit) = handed_in(context, method, &call)?;
     answer(context.gateway.submit(grant, submit).await)
+}
+
+/// A task to take on, and the leave to do so. A refusal that comes before it is looked at is written down here.
+fn handed_in(context: &Context, method: Method, call: &Call<'_>) -> Result<(Grant, Submit), ErrorObjectOwned> {
+    let read = context.submit(call).and_then(|submit| {
+        let grant = context.granted(method, submit.from_agent.as_ref())?;
+        Ok((grant, submit))
+    });
+    read.inspect_err(|error| {
+        if let Some(code) = ErrorCode::by_number(error.code()) {
+            context.refused(method.name(), code, error.message());
+        }
+    })
 }
 
 async fn subscribe(context: &Context, grant: Grant, call: Call<'_>) -> Outcome {

@@ -14,10 +14,12 @@ use tokio_util::task::TaskTracker;
 
 use super::drain::Drain;
 use super::mcp::Published;
+use super::paths::{Behind, PATHS, Path};
 use super::servers::{self, Servers};
 use super::{HttpSettings, door, http, mcp, oauth, rest, ws};
 use crate::gateway::Gateway;
 use crate::mcp::server::Server;
+use crate::oauth::Asked;
 use crate::rest::{Operation, Problem, ROUTES, Route};
 use crate::rpc::methods::Context;
 
@@ -51,46 +53,45 @@ impl App {
 /// Every path of the port.
 pub(super) fn router(app: &Arc<App>) -> Router {
     let routed = ROUTES.iter().fold(Router::new(), |router, route| router.route(route.path, handler(app, route)));
-    routed
-        .merge(mcp_router(app))
-        .merge(servers::router(app))
-        .merge(oauth::router(app))
-        .fallback(async |request: Request| problem(no_route(&request)))
+    let all = PATHS.iter().fold(routed, |router, path| router.route(path.path, beside(app, path)));
+    all.fallback(async |request: Request| problem(no_route(&request)))
         .method_not_allowed_fallback(async |request: Request| problem(no_method(&request)))
 }
 
-/// The paths of MCP, which is no REST and so not in the table.
-fn mcp_router(app: &Arc<App>) -> Router {
-    let with = |verb: MethodFilter| {
-        let app = Arc::clone(app);
-        on(verb, move |request: Request| {
-            let app = Arc::clone(&app);
-            async move {
-                match *request.method() {
-                    Method::GET => mcp::get(app, request).await,
-                    Method::DELETE => mcp::delete(app, request).await,
-                    _ => mcp::post(app, request).await,
-                }
-            }
-        })
-    };
-    let all = MethodFilter::POST.or(MethodFilter::GET).or(MethodFilter::DELETE);
-    let socket = Arc::clone(app);
-    Router::new()
-        .route(mcp::PATH, with(all))
-        .route(mcp::CARD_PATH, published(app, Published::ServerCard))
-        .route(mcp::CATALOG_PATH, published(app, Published::Catalog))
-        .route(mcp::AGENT_CARD_PATH, published(app, Published::AgentCard))
-        .route(mcp::SOCKET_PATH, on(MethodFilter::GET, move |request| mcp::upgrade(Arc::clone(&socket), request)))
+fn filter(verb: &Method) -> MethodFilter {
+    MethodFilter::try_from(verb.clone()).expect("the tables hold methods of RFC 9110")
 }
 
-fn published(app: &Arc<App>, what: Published) -> MethodRouter {
-    let app = Arc::clone(app);
-    on(MethodFilter::GET, move |request: Request| mcp::published(Arc::clone(&app), what, request))
+/// What answers on a path that is no REST.
+fn beside(app: &Arc<App>, path: &Path) -> MethodRouter {
+    let verbs = path.verbs.iter().map(filter).reduce(MethodFilter::or).expect("a path is asked by some method");
+    let (app, behind) = (Arc::clone(app), path.behind);
+    on(verbs, move |request: Request| answer_beside(Arc::clone(&app), behind, request))
+}
+
+async fn answer_beside(app: Arc<App>, behind: Behind, request: Request) -> Response {
+    match behind {
+        Behind::Mcp => match *request.method() {
+            Method::GET => mcp::get(app, request).await,
+            Method::DELETE => mcp::delete(app, request).await,
+            _ => mcp::post(app, request).await,
+        },
+        Behind::McpSocket => mcp::upgrade(app, request).await,
+        Behind::ServerCard => mcp::published(app, Published::ServerCard, request).await,
+        Behind::Catalog => mcp::published(app, Published::Catalog, request).await,
+        Behind::AgentCard => mcp::published(app, Published::AgentCard, request).await,
+        Behind::Server => servers::handle(app, request).await,
+        Behind::AuthorizationServer => oauth::authorization_server(&app, &request),
+        Behind::ProtectedResource => oauth::protected_resource(&app, &request),
+        Behind::Keys => oauth::jwks(&app, &request),
+        Behind::Token => oauth::form(app, Asked::Token, request).await,
+        Behind::Revoke => oauth::form(app, Asked::Revoke, request).await,
+        Behind::Introspect => oauth::form(app, Asked::Introspect, request).await,
+    }
 }
 
 fn handler(app: &Arc<App>, route: &Route) -> MethodRouter {
-    let verb = MethodFilter::try_from(route.verb.clone()).expect("the table holds methods of RFC 9110");
+    let verb = filter(&route.verb);
     let (app, operation) = (Arc::clone(app), route.operation);
     if operation == Operation::Rpc {
         on(verb, move |request: Request| http::post(Arc::clone(&app), request))

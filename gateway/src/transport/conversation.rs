@@ -19,7 +19,7 @@ use crate::identity::{Pass, Speaker};
 use crate::mcp::server::Server;
 use crate::ops::identity::Ended;
 use crate::rpc::methods::{Connection, Context};
-use crate::rpc::{Frame, Limits, StrayResponses, answer_frame, error_of};
+use crate::rpc::{Frame, Limits, answer_frame, error_of};
 use crate::sessions::Handle;
 
 /// How many frames of one peer may be worked on at once: each takes a seat, and a long one takes more.
@@ -92,7 +92,7 @@ impl Conversation {
     ) -> (Self, Outgoing) {
         // Whatever is said goes the way of the answers, so that it comes before the answer that ends it.
         let (_, pushes) = mpsc::channel(1);
-        Self::over(gateway, speaker.pass().clone(), drain, pushes, |answers, gone| {
+        Self::over(gateway, speaker.pass(), drain, pushes, |answers, gone| {
             let answers = answers.clone();
             let notice = move |text| answers.try_send(Text { text, _seat: None }).is_ok();
             Dialect::Mcp(Peer::new(server, speaker, notice, gone.clone()))
@@ -220,7 +220,7 @@ struct Asked {
 
 impl Asked {
     async fn answer(self, text: Bytes) -> Option<Bytes> {
-        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let limits = Limits::of_peer(self.context.gateway.texts());
         let mut frame = Frame::parse(&text, &limits);
         for response in frame.take_responses() {
             let reply = match response.outcome {

@@ -11,6 +11,7 @@ use reach_schemas::{ErrorCode, Failure};
 
 use super::app::{App, problem};
 use super::mcp;
+use super::paths::template_of;
 use super::until::Until;
 use crate::envelope::{error_of, refused};
 use crate::identity::{Mode, Pass};
@@ -69,6 +70,7 @@ fn unknown() -> Failure {
 fn turned_away(app: &App, request: &Request, failure: Failure) -> Response {
     let code = failure.code;
     let path = request.uri().path();
+    app.gateway.refused(Pass::Nobody.to_string(), template_of(path), code, &failure.message);
     let mut response = if path == "/rpc" || path == mcp::PATH || path.starts_with("/servers/") {
         let text = refused(error_of(failure, None));
         (StatusCode::UNAUTHORIZED, [(header::CONTENT_TYPE, JSON)], text).into_response()

@@ -45,7 +45,7 @@ pub(super) async fn post(app: Arc<App>, request: Request) -> Response {
             }
             outcome
         };
-        rpc::answer(&frame, &Limits::default(), handler).await
+        rpc::answer(&frame, &Limits::of(working.gateway.texts()), handler).await
     });
     match (answer.await, unknown.get()) {
         // Who it is comes before what it wants: clients look at the status for that.

@@ -14,6 +14,7 @@ mod linger;
 mod listen;
 mod mcp;
 mod oauth;
+mod paths;
 mod peers;
 mod port;
 mod rest;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 pub use listen::serve;
 pub use mcp::{BridgeError, bridge, serve_mcp_stdio};
+pub use paths::{Behind, PATHS, Path};
 pub use stdio::serve_stdio;
 pub use tls::{Tls, TlsError, TlsFiles};
 

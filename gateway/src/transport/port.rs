@@ -16,9 +16,11 @@ use tower::Service;
 use super::app::{App, problem, router};
 use super::drain::Drain;
 use super::guard::Guard;
+use super::paths::template_of;
 use super::servers::Servers;
 use super::{HttpSettings, connection, door};
 use crate::gateway::Gateway;
+use crate::identity::Pass;
 use crate::mcp::server::Server;
 
 /// What all connections share.
@@ -46,7 +48,13 @@ impl Port {
     /// Answers one request.
     pub(super) fn answer(&self, mut request: Request) -> impl Future<Output = Response> + Send + use<> {
         let admitted = match self.guard.refusal(request.uri(), request.headers()) {
-            Some(why) => Err(problem(Failure::new(ErrorCode::Forbidden, why).into())),
+            Some(why) => {
+                // The reason names what the caller sent, so it is not written down.
+                let told = "by a host or an origin that is not allowed";
+                let (who, what) = (Pass::Nobody.to_string(), template_of(request.uri().path()));
+                self.app.gateway.refused(who, what, ErrorCode::Forbidden, told);
+                Err(problem(Failure::new(ErrorCode::Forbidden, why).into()))
+            }
             None => door::admit(&self.app, &mut request),
         };
         let (mut router, app) = (self.router.clone(), Arc::clone(&self.app));

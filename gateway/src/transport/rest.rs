@@ -11,6 +11,7 @@ use super::drain::shutting_down;
 use super::finish::finishing;
 use super::{body, door};
 use crate::rest::{self, Operation, Problem};
+use crate::rpc::Limits;
 
 /// Answers one request.
 pub(super) async fn handle(app: Arc<App>, operation: Operation, request: Request) -> Response {
@@ -29,9 +30,10 @@ pub(super) async fn handle(app: Arc<App>, operation: Operation, request: Request
             None
         }
     };
+    let limits = Limits::of(app.gateway.texts());
     let context = app.context(&parts.headers, &parts.extensions);
     let (asked, door) = (parts.headers.clone(), Arc::clone(&app));
-    let request = rest::Request { part, uri: parts.uri, headers: parts.headers, body: content };
+    let request = rest::Request { part, uri: parts.uri, headers: parts.headers, body: content, limits };
     let answer = finishing(async move {
         tokio::select! {
             biased;

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::signer::{Signer, secs};
 use super::world::{Agent, OPERATOR_KEY, Said, World, pass};
 
-const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+pub(crate) const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// What a client says of itself.
-fn assertion(world: &World, key: &Signer, client: &str, audience: &str) -> String {
+pub(crate) fn assertion(world: &World, key: &Signer, client: &str, audience: &str) -> String {
     let now = secs(world.now());
     let body = json!({ "iss": client, "sub": client, "aud": audience, "iat": now, "exp": now + 120, "jti": uuid::Uuid::now_v7().to_string() });
     key.sign(&json!({ "typ": "JWT", "alg": "EdDSA" }), &body)
@@ -61,6 +61,24 @@ async fn a_client_finds_its_way_from_the_refusal_to_a_token_that_every_road_take
     let said = assertion(&world, &key, "host@desk", &world.url(""));
     assert_eq!(post(&world, "/oauth/token", None, &asking(&said)).await.status, 200);
     assert_eq!(world.mcp(Some(token)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_whose_tokens_were_revoked_is_back_by_its_key_and_they_stay_dead() {
+    let world = World::new().await;
+    let agent = world.agent("news@media").await;
+    let token = async || {
+        let said = assertion(&world, &agent.key, &agent.id, &world.url("/oauth/token"));
+        let given = post(&world, "/oauth/token", None, &asking(&said)).await;
+        given.json["access_token"].as_str().unwrap().to_owned()
+    };
+    let before = token().await;
+    assert_eq!(world.mcp(Some(&before)).await.status, 200);
+    world.call(Some(OPERATOR_KEY), "token/revoke", json!({ "agent_id": agent.id })).await.result();
+    world.mcp(Some(&before)).await.refused("token_revoked");
+    let after = token().await;
+    assert_eq!(world.mcp(Some(&after)).await.status, 200);
+    world.mcp(Some(&before)).await.refused("token_revoked");
 }
 
 #[tokio::test]
@@ -119,6 +137,28 @@ async fn a_client_that_pretends_is_told_invalid_client() {
     )
     .await;
     assert_eq!(secret.status, 401);
+}
+
+#[tokio::test]
+async fn an_assertion_that_was_used_is_refused_for_all_its_life_also_by_a_gateway_that_was_started_anew() {
+    let mut world = World::new().await;
+    let agent = world.agent("news@media").await;
+    // As far ahead as it may end.
+    let now = secs(world.now());
+    let body =
+        json!({ "iss": agent.id, "sub": agent.id, "aud": world.url("/oauth/token"), "exp": now + 600, "jti": "once" });
+    let said = agent.key.sign(&json!({ "alg": "EdDSA" }), &body);
+    assert_eq!(post(&world, "/oauth/token", None, &asking(&said)).await.status, 200);
+    for waited in [0, 300, 290, 60, 20] {
+        pass(std::time::Duration::from_secs(waited)).await;
+        world = world.restarted(0).await;
+        let refused = post(&world, "/oauth/token", None, &asking(&said)).await;
+        assert_eq!((refused.status, &refused.json["error"]), (401, &json!("invalid_client")), "{refused:?}");
+        let told = refused.json["error_description"].as_str().unwrap();
+        let is_over = secs(world.now()) >= now + 660;
+        assert_eq!(told.contains("used before"), !is_over, "{told}");
+    }
+    assert!(secs(world.now()) >= now + 660, "its life is over by now");
 }
 
 #[tokio::test]

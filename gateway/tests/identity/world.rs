@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reach_gateway::audit;
 use reach_gateway::clock::Clock;
 use reach_gateway::gateway::{Gateway, Settings};
 use reach_gateway::identity::{self, KeyHome, Mode};
@@ -90,7 +91,9 @@ fn settings(folder: &TempDir) -> Settings {
         namespace_secrets: [("desk".parse().unwrap(), Secret::from(SECRET.to_owned()))].into(),
         ..identity::Settings::default()
     };
-    Settings { identity, ..Settings::default() }
+    let signer = audit::Signer::of_seed(&[7; 32]).unwrap();
+    let audit = audit::Settings { signer: Some(Arc::new(signer)), ..audit::Settings::default() };
+    Settings { identity, audit, ..Settings::default() }
 }
 
 impl World {
@@ -153,6 +156,18 @@ impl World {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Said {
+        said(self.request(verb, path, token, headers, body)).await
+    }
+
+    /// A request that is not sent yet.
+    pub(crate) fn request(
+        &self,
+        verb: &str,
+        path: &str,
+        token: Option<&str>,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> reqwest::RequestBuilder {
         let mut request = self.client.request(verb.parse().unwrap(), self.url(path));
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
@@ -163,7 +178,7 @@ impl World {
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
-        said(request).await
+        request
     }
 
     /// A form that is sent.

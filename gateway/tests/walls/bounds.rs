@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use reach_core::rate::Rate;
+use reach_gateway::envelope::TextLimits;
 use reach_gateway::gateway::Settings;
 use reach_gateway::rates::RateLimits;
 use reach_gateway::transport::HttpSettings;
@@ -148,6 +149,39 @@ async fn json_bombs_are_answered_as_what_they_are() {
 }
 
 #[tokio::test]
+async fn how_deep_and_how_long_a_text_may_be_is_as_it_is_set_over_every_road() {
+    let texts = TextLimits { nesting_max: 16, batch_max: 3 };
+    let running = start_with(Settings { texts, ..Settings::default() }, HttpSettings::default()).await;
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let submit = |depth: usize| format!(r#"{{"capability":"c","params":{}}}"#, nested(depth));
+    let call = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"resolve","params":{params}}}"#);
+    let batch = |calls: usize| format!("[{}]", vec![call("{}"); calls].join(","));
+    // Two braces are the frame's own; there is nobody who could do it.
+    for (what, frame, refusal) in [
+        ("as deep as may be", call(&submit(14)), None),
+        ("deeper", call(&submit(15)), Some("parse_error")),
+        ("a batch too long", batch(4), Some("invalid_request")),
+    ] {
+        let error = refused(&running, &frame).await;
+        let is_refused = |code: &str| ["parse_error", "invalid_request"].contains(&code);
+        let code = error["data"]["code"].as_str().unwrap();
+        assert_eq!(Some(code).filter(|code| is_refused(code)), refusal, "{what}: {error}");
+        let mut socket = connect(&running).await;
+        futures_util::SinkExt::send(&mut socket, Message::text(frame)).await.unwrap();
+        let said = socket.next().await.unwrap().unwrap().into_text().unwrap();
+        assert!(said.contains(code), "{what}: {said}");
+    }
+    let web = Web::new(&running);
+    let json = [("content-type", "application/json")];
+    for (depth, is_refused) in [(15, false), (16, true)] {
+        let reply = web.ask(reqwest::Method::POST, "/tasks", &json, Some(submit(depth))).await;
+        assert_eq!(reply.text.contains("parse_error"), is_refused, "{depth}: {reply:?}");
+    }
+    let answers = web.ask(reqwest::Method::POST, "/rpc", &json, Some(batch(3))).await.json();
+    assert_eq!(answers.as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn parameters_that_hold_a_name_twice_are_not_guessed_at() {
     let running = start_set(HttpSettings::default()).await;
     let card = json!({ "agent_id": "a@n", "capabilities": [{ "name": "c", "input_schema": { "type": "object" } }] });
@@ -226,7 +260,7 @@ async fn ten_thousand_connections_of_one_peer_leave_room_and_are_gone_afterwards
 #[tokio::test]
 async fn an_agent_that_asks_too_often_is_told_when_to_come_again() {
     let slow = Rate { per_second: 1, burst: 3 };
-    let rates = RateLimits { caller: slow, namespace: Rate { per_second: 1, burst: 5 } };
+    let rates = RateLimits { caller: slow, namespace: Rate { per_second: 1, burst: 5 }, ..RateLimits::default() };
     let running = start_with(Settings { rates, ..Settings::default() }, HttpSettings::default()).await;
     let mut peer = Peer::connect(&running, Over::WebSocket).await;
     let mut ask = async |agent: &str| peer.call(1, "capability/find", &json!({ "from_agent": agent })).await;

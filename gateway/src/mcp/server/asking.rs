@@ -23,6 +23,19 @@ const LIST_TTL_MS: u64 = 5_000;
 /// How much of a caller's word is told back to it.
 const SHOWN_MAX: usize = 128;
 
+/// Every method of MCP that asks for something. What is not here is answered as one that is not known.
+pub const METHODS: &[&str] = &[
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/list",
+    "tools/call",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
+
 /// Who asks, in which way, and how it is answered.
 pub(super) struct Asking<'a> {
     pub(super) server: &'a Server,
@@ -59,7 +72,14 @@ impl Asking<'_> {
 
     /// Answers a message, unless it was called off.
     pub(super) async fn say(&self, call: Call<'_>) -> Said {
+        let method = METHODS.iter().find(|method| **method == call.method);
         let outcome = self.answer(call).await;
+        if let Err(error) = &outcome
+            && let Some(code) = ErrorCode::by_number(error.code())
+            && !self.line.is_silenced()
+        {
+            self.note_refused(method.copied().unwrap_or("(another method)"), code, error.message());
+        }
         if self.line.is_silenced() { Said::Nothing } else { Said::Outcome(outcome) }
     }
 
@@ -69,6 +89,9 @@ impl Asking<'_> {
             return Err(refusal(ErrorCode::InvalidRequest, "`id` must be a string or a number"));
         }
         let id = id.get();
+        if !METHODS.contains(&call.method.as_ref()) {
+            return Err(no_method(&call.method));
+        }
         match (call.method.as_ref(), self.era) {
             ("tools/list", _) => self.list(call.params),
             ("tools/call", _) => self.call_tool(id, call.params).await,
@@ -134,6 +157,15 @@ impl Asking<'_> {
 
     pub(super) fn grant(&self, method: Method) -> Result<Grant, Failure> {
         self.server.grant(self.speaker, method)
+    }
+
+    pub(super) fn note_refused(&self, what: &str, code: ErrorCode, message: &str) {
+        self.server.note_refused(self.speaker, what, code, message);
+    }
+
+    /// Writes down that a tool was not used.
+    pub(super) fn note_unused(&self, failure: &Failure) {
+        self.note_refused("tools/call", failure.code, &failure.message);
     }
 
     pub(super) fn view(&self) -> Arc<View> {

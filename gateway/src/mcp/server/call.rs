@@ -52,7 +52,7 @@ impl Asking<'_> {
         }
         let is_keyed = submit.idempotency_key.is_some();
         let working = self.begin(id);
-        let grant = self.grant(Method::Reach);
+        let grant = self.grant(Method::Reach).inspect_err(|failure| self.note_unused(failure));
         let taken_on = match grant {
             Ok(grant) => self.server.gateway.follow_new(grant, submit).await,
             Err(failure) => Err(failure),
@@ -75,7 +75,8 @@ impl Asking<'_> {
 
     /// Takes a call on that is answered by a task, or by its result if that is there already.
     async fn create_task(&self, view: &View, tool: &Tool, submit: Submit) -> Box<RawValue> {
-        let taken_on = match self.grant(Method::TaskSubmit) {
+        let grant = self.grant(Method::TaskSubmit).inspect_err(|failure| self.note_unused(failure));
+        let taken_on = match grant {
             Ok(grant) => self.server.gateway.submit(grant, submit).await,
             Err(failure) => Err(failure),
         };

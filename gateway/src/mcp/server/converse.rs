@@ -6,7 +6,7 @@ use reach_schemas::ErrorCode;
 
 use super::asking::{Asking, meta, opening};
 use super::{Line, Server, Session, stateless};
-use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, StrayResponses, refusal};
+use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, refusal};
 use crate::mcp::wire::Era;
 use crate::mcp::wire::object::Object;
 use crate::rpc::{Said, answer_frame};
@@ -14,7 +14,7 @@ use crate::rpc::{Said, answer_frame};
 impl Server {
     /// Answers one frame. None: nothing is to be said to it.
     pub async fn converse(&self, session: &Session, frame: &[u8], line: &Line) -> Option<Bytes> {
-        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let limits = Limits::of_peer(self.gateway.texts());
         let frame = Frame::parse(frame, &limits);
         let is_alone = |call: &Call<'_>| meta(call.params).is_ok_and(|meta| meta.is_stateless());
         match frame {
@@ -42,7 +42,7 @@ impl Server {
             outlives_connection: false,
             traceparent: None,
         };
-        let limits = Limits::default();
+        let limits = Limits::of(self.gateway.texts());
         let answer = async |call: Call<'_>| match meta(call.params).and_then(|meta| stateless::check_meta(&meta)) {
             Ok(()) => asking.say(call).await,
             Err(error) => Said::Outcome(Err(error)),

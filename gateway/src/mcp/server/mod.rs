@@ -25,13 +25,14 @@ mod tasks;
 use std::sync::Arc;
 
 use reach_core::access::Grant;
-use reach_schemas::{Failure, Method};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method};
 
 use super::catalog::{Catalog, View};
 use super::wire::object::Object;
 use crate::gateway::Gateway;
-use crate::identity::Speaker;
+use crate::identity::{Pass, Speaker};
 
+pub use asking::METHODS;
 pub use line::Line;
 pub use post::{NoSession, Posted, agent_of};
 pub use publish::SERVER_CARD;
@@ -129,8 +130,22 @@ impl Server {
         self.sessions.len()
     }
 
+    /// One who says in whose name it speaks. `what`: what it asks for, for the audit log if it may not.
+    ///
+    /// # Errors
+    /// It has not shown who it is, or may not speak in that name.
+    pub fn speaker(&self, pass: &Pass, named: Option<AgentId>, what: &str) -> Result<Speaker, Failure> {
+        let speaker = self.gateway.speaker(pass, named);
+        speaker.inspect_err(|failure| self.gateway.refused(pass.to_string(), what, failure.code, &failure.message))
+    }
+
+    /// Writes down that something was refused. What is taken on as a task is written down where it is refused.
+    fn note_refused(&self, speaker: &Speaker, what: &str, code: ErrorCode, message: &str) {
+        self.gateway.refused(self.gateway.caller(speaker).to_string(), what, code, message);
+    }
+
     fn grant(&self, speaker: &Speaker, method: Method) -> Result<Grant, Failure> {
-        self.gateway.grant(speaker.pass(), speaker.agent(), method)
+        self.gateway.grant(&speaker.pass(), speaker.agent(), method)
     }
 
     fn view(&self, speaker: &Speaker) -> Arc<View> {

@@ -10,11 +10,14 @@ use reach_schemas::{AgentId, ErrorCode};
 
 use super::asking::{Asking, meta, opening};
 use super::{AGENT_HEADER, Line, Server, Session, Stream, stateless};
-use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, StrayResponses, error_of, refusal};
+use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, error_of, refusal};
 use crate::identity::{Pass, Speaker};
 use crate::mcp::wire::{Era, Revision, code, header};
 use crate::rest::traceparent_of;
 use crate::rpc::{Said, answer_frame};
+
+/// What the audit log calls what is asked for before it is known what it is.
+const ENDPOINT: &str = "/mcp";
 
 /// What is said to one POST.
 #[derive(Debug)]
@@ -44,13 +47,13 @@ pub struct NoSession(pub StatusCode, pub ErrorObjectOwned);
 impl Server {
     /// Answers one POST.
     pub async fn post(&self, pass: &Pass, headers: &HeaderMap, body: &[u8], line: &Line) -> Posted {
-        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let limits = Limits::of_peer(self.gateway.texts());
         let frame = Frame::parse(body, &limits);
         let agent = match agent_of(headers) {
             Ok(agent) => agent,
             Err(error) => return Posted::error(StatusCode::BAD_REQUEST, id_of(&frame), error),
         };
-        let speaker = match self.gateway.speaker(pass, agent) {
+        let speaker = match self.speaker(pass, agent, ENDPOINT) {
             Ok(speaker) => speaker,
             Err(failure) => return Posted::error(StatusCode::FORBIDDEN, id_of(&frame), error_of(failure, None)),
         };
@@ -112,7 +115,7 @@ impl Server {
             traceparent: traceparent_of(headers),
         };
         let status = OnceLock::new();
-        let limits = Limits::default();
+        let limits = Limits::of(self.gateway.texts());
         let text = answer_frame(Frame::Single(Message::Call(call)), &limits, |call| async {
             let said = asking.say(call).await;
             if let Said::Outcome(Err(error)) = &said {
@@ -168,7 +171,7 @@ impl Server {
         outlives_connection: bool,
         traceparent: Option<reach_schemas::Traceparent>,
     ) -> Option<Bytes> {
-        let limits = Limits { stray_responses: StrayResponses::Ignore, ..Limits::default() };
+        let limits = Limits::of_peer(self.gateway.texts());
         let answer = async |call| {
             // One call of a batch is called off without the others.
             let line = &line.for_another();

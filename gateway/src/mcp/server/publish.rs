@@ -68,15 +68,21 @@ impl Server {
     /// # Errors
     /// There is none that the caller may see.
     pub fn agent_card(&self, base: &str, speaker: &Speaker, asked: AgentId) -> Result<Value, Failure> {
-        let grant = self.grant(speaker, Method::AgentGet)?;
-        let card = self.gateway.agent(grant, &AgentRef { agent_id: asked })?.card;
-        Ok(a2a(&card, base))
+        let grant = self.grant(speaker, Method::AgentGet);
+        let shown = grant.and_then(|grant| self.gateway.agent(grant, &AgentRef { agent_id: asked }));
+        let noted = |failure: &Failure| {
+            self.note_refused(speaker, "/agents/{id}/agent-card.json", failure.code, &failure.message)
+        };
+        Ok(a2a(&shown.inspect_err(noted)?.card, base))
     }
 
     fn cards(&self, speaker: &Speaker) -> Result<Vec<AgentCard>, Failure> {
         let request = AgentList { namespace: None, limit: Some(LIST_MAX), after: None };
-        let agents = self.gateway.agents(self.grant(speaker, Method::AgentList)?, &request)?.agents;
-        Ok(agents.into_iter().map(|agent| agent.card).collect())
+        let agents = self.grant(speaker, Method::AgentList).and_then(|grant| self.gateway.agents(grant, &request));
+        let noted = |failure: &Failure| {
+            self.note_refused(speaker, "/.well-known/ai-catalog.json", failure.code, &failure.message)
+        };
+        Ok(agents.inspect_err(noted)?.agents.into_iter().map(|agent| agent.card).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use reach_core::access::Grant;
 use reach_schemas::call::{CapabilityFind, TaskRef, TaskWait, WAIT_MAX};
 use reach_schemas::{
     AgentId, CapabilityName, ErrorCode, Failure, IdempotencyKey, Method, RawJson, Span, Submit, TaskId, TaskView,
@@ -156,11 +157,11 @@ impl Asking<'_> {
         let arguments = call.arguments.map_or("{}", RawValue::get);
         let view = self.view();
         let done = match tool {
-            Tool::Find => self.find(&view, arguments),
             Tool::Submit => self.submit_reach(&view, arguments, &call, params).await?,
-            Tool::Wait => self.wait_reach(arguments).await,
-            Tool::Cancel => self.cancel_reach(arguments).await,
-            Tool::Explain => self.explain_reach(arguments).await,
+            Tool::Find => self.find(&view, arguments).inspect_err(|failure| self.note_unused(failure)),
+            Tool::Wait => self.wait_reach(arguments).await.inspect_err(|failure| self.note_unused(failure)),
+            Tool::Cancel => self.cancel_reach(arguments).await.inspect_err(|failure| self.note_unused(failure)),
+            Tool::Explain => self.explain_reach(arguments).await.inspect_err(|failure| self.note_unused(failure)),
         };
         Ok(done.unwrap_or_else(|failure| result::refused(self, &view, &failure, None)))
     }
@@ -208,6 +209,25 @@ impl Asking<'_> {
         outer: Option<IdempotencyKey>,
         traceparent: Option<Traceparent>,
     ) -> Result<Box<RawValue>, Failure> {
+        let read = self.handed_in(view, arguments, outer, traceparent);
+        let (grant, submit, wait) = read.inspect_err(|failure| self.note_unused(failure))?;
+        let task = self.server.gateway.submit(grant, submit).await?;
+        if task.phase.is_final() || wait == Span::ZERO {
+            return Ok(self.task(&task));
+        }
+        let request = TaskWait { task_id: task.task_id, wait: Some(wait) };
+        let waited = self.server.gateway.wait(self.grant(Method::TaskWait)?, request).await?;
+        Ok(self.task(&TaskView { replayed: task.replayed, ..waited }))
+    }
+
+    /// A task to take on, the leave to do so, and how long to wait for it.
+    fn handed_in(
+        &self,
+        view: &View,
+        arguments: &str,
+        outer: Option<IdempotencyKey>,
+        traceparent: Option<Traceparent>,
+    ) -> Result<(Grant, Submit, Span), Failure> {
         let asked: Submitted = decode(arguments, "arguments")?;
         let invalid = |message: String| Failure::new(ErrorCode::InvalidParams, message);
         if let (Some(one), Some(other)) = (&asked.idempotency_key, &outer)
@@ -231,14 +251,7 @@ impl Asking<'_> {
             traceparent: traceparent.or(self.traceparent),
             ..Submit::default()
         };
-        let task = self.server.gateway.submit(self.grant(Method::TaskSubmit)?, submit).await?;
-        let wait = wait(asked.wait_seconds, 0);
-        if task.phase.is_final() || wait == Span::ZERO {
-            return Ok(self.task(&task));
-        }
-        let request = TaskWait { task_id: task.task_id, wait: Some(wait) };
-        let waited = self.server.gateway.wait(self.grant(Method::TaskWait)?, request).await?;
-        Ok(self.task(&TaskView { replayed: task.replayed, ..waited }))
+        Ok((self.grant(Method::TaskSubmit)?, submit, wait(asked.wait_seconds, 0)))
     }
 
     async fn wait_reach(&self, arguments: &str) -> Result<Box<RawValue>, Failure> {

@@ -50,7 +50,7 @@ impl Default for SessionLimits {
 }
 
 /// One client, from its handshake on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Session {
     id: Box<str>,
     pub(super) speaker: Speaker,
@@ -67,7 +67,21 @@ impl Session {
     /// The session of a connection, which lasts as long as that does. Nothing is agreed on yet.
     #[must_use]
     pub fn of_connection(speaker: Speaker) -> Arc<Self> {
-        Arc::new(Self { speaker, ..Self::default() })
+        Arc::new(Self::new(speaker))
+    }
+
+    fn new(speaker: Speaker) -> Self {
+        Self {
+            id: Box::default(),
+            speaker,
+            revision: OnceLock::new(),
+            in_flight: InFlight::default(),
+            streams: Streams::default(),
+            seen_at: AtomicU64::default(),
+            asked: AtomicU64::default(),
+            agreed: Notify::default(),
+            closed: CancellationToken::default(),
+        }
     }
 
     /// Its id, for a header.
@@ -138,10 +152,9 @@ impl Sessions {
     pub(super) fn open(&self, speaker: Speaker, revision: Revision) -> Arc<Session> {
         let session = Arc::new(Session {
             id: new_id(),
-            speaker,
             revision: OnceLock::from(revision),
             seen_at: AtomicU64::new(self.now()),
-            ..Session::default()
+            ..Session::new(speaker)
         });
         let mut table = self.lock();
         if table.len() >= self.limits.sessions_max {
@@ -223,7 +236,10 @@ fn new_id() -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::Pass;
+
+    fn operator() -> Speaker {
+        Speaker::of_own_process(None)
+    }
 
     fn sessions(sessions_max: usize) -> Sessions {
         let seconds = Duration::from_secs;
@@ -233,20 +249,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_nobody_uses_is_forgotten_and_what_is_held_is_kept() {
         let sessions = sessions(10);
-        let open = || sessions.open(Speaker::default(), Revision::V2025_11_25);
+        let open = || sessions.open(operator(), Revision::V2025_11_25);
         let (unused, used, held) = (open().id().to_owned(), open().id().to_owned(), open());
         for _ in 0..2 {
-            assert!(sessions.get(&used, &Speaker::default()).is_some());
+            assert!(sessions.get(&used, &operator()).is_some());
         }
         tokio::time::advance(Duration::from_secs(11)).await;
         sessions.forget_unused();
-        assert!(sessions.get(&unused, &Speaker::default()).is_none() && sessions.len() == 2);
+        assert!(sessions.get(&unused, &operator()).is_none() && sessions.len() == 2);
         tokio::time::advance(Duration::from_secs(101)).await;
         sessions.forget_unused();
-        assert!(
-            sessions.get(&used, &Speaker::default()).is_none()
-                && sessions.get(held.id(), &Speaker::default()).is_some()
-        );
+        assert!(sessions.get(&used, &operator()).is_none() && sessions.get(held.id(), &operator()).is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -254,25 +267,19 @@ mod tests {
         let sessions = sessions(32);
         let mut ids = Vec::new();
         for _ in 0..33 {
-            ids.push(sessions.open(Speaker::default(), Revision::V2025_11_25).id().to_owned());
+            ids.push(sessions.open(operator(), Revision::V2025_11_25).id().to_owned());
             tokio::time::advance(Duration::from_millis(5)).await;
         }
         assert_eq!(sessions.len(), 31);
-        assert!(
-            sessions.get(&ids[0], &Speaker::default()).is_none()
-                && sessions.get(&ids[1], &Speaker::default()).is_none()
-        );
-        assert!(
-            sessions.get(&ids[2], &Speaker::default()).is_some()
-                && sessions.get(&ids[32], &Speaker::default()).is_some()
-        );
+        assert!(sessions.get(&ids[0], &operator()).is_none() && sessions.get(&ids[1], &operator()).is_none());
+        assert!(sessions.get(&ids[2], &operator()).is_some() && sessions.get(&ids[32], &operator()).is_some());
     }
 
     #[tokio::test]
     async fn a_session_is_found_by_its_own_agent_only() {
         let sessions = sessions(10);
-        let named = |agent: &str| Speaker::new(Pass::Open, agent.parse().ok());
-        let (own, other, none) = (named("a@x"), named("b@x"), Speaker::default());
+        let named = |agent: &str| Speaker::of_own_process(agent.parse().ok());
+        let (own, other, none) = (named("a@x"), named("b@x"), operator());
         let session = sessions.open(own.clone(), Revision::V2025_06_18);
         assert!(sessions.get(session.id(), &own).is_some());
         assert!(sessions.get(session.id(), &other).is_none() && sessions.get(session.id(), &none).is_none());

@@ -6,12 +6,12 @@ use http::HeaderMap;
 use reach_core::access::{Caller, Denial, Grant, authorize};
 use reach_core::identity::Rejection;
 use reach_schemas::call::AgentToken;
-use reach_schemas::{AgentId, ErrorCode, Failure, Method, Role};
+use reach_schemas::{AgentId, ErrorCode, Failure, Method};
 
 use super::settle::Change;
 use crate::gateway::Gateway;
 use crate::identity::authenticate::{nobody, refused};
-use crate::identity::{Identity, Pass, Speaker};
+use crate::identity::{Identity, Pass, Speaker, Who};
 use crate::store::IdentityRow;
 
 /// Why somebody who was let in is no more.
@@ -98,36 +98,19 @@ impl Gateway {
     /// One who has shown who it is, and says in whose name it speaks.
     ///
     /// # Errors
-    /// It may not speak in that name.
+    /// It has not shown who it is, or may not speak in that name.
     pub fn speaker(&self, pass: &Pass, named: Option<AgentId>) -> Result<Speaker, Failure> {
-        self.caller_by(pass, named.as_ref())?;
-        Ok(Speaker::new(pass.clone(), named))
+        Speaker::of(pass, named)
     }
 
     /// A speaker as a caller, with the access rules of today. Whether its token still stands is asked elsewhere.
     #[must_use]
     pub fn caller(&self, speaker: &Speaker) -> Caller {
-        match (speaker.agent(), speaker.pass()) {
-            (Some(agent), _) => self.caller_named(agent),
-            (None, Pass::Operator(pass)) => Caller::Operator(pass.operator.clone()),
-            (None, Pass::Open | Pass::Nobody | Pass::Agent(_)) => Caller::OPERATOR,
-        }
-    }
-
-    fn caller_by(&self, pass: &Pass, named: Option<&AgentId>) -> Result<Caller, Failure> {
-        let refused = |message: String| Err(Failure::new(ErrorCode::Forbidden, message));
-        match (pass, named) {
-            (Pass::Open, None) => Ok(Caller::OPERATOR),
-            (Pass::Nobody, _) => Err(nobody()),
-            (Pass::Agent(agent), Some(named)) if *named != agent.agent_id => {
-                refused(format!("{} may not act as {named}", agent.agent_id))
-            }
-            (Pass::Agent(agent), _) => Ok(self.caller_named(&agent.agent_id)),
-            (Pass::Operator(pass), Some(named)) if pass.operator.role < Role::Operator => {
-                refused(format!("a {} may not act as {named}", pass.operator.role))
-            }
-            (Pass::Operator(pass), None) => Ok(Caller::Operator(pass.operator.clone())),
-            (Pass::Open | Pass::Operator(_), Some(named)) => Ok(self.caller_named(named)),
+        match speaker.who() {
+            Who::Agent(agent) => self.caller_named(&agent.agent_id),
+            Who::Anybody(Some(named)) | Who::Operator(_, Some(named)) => self.caller_named(named),
+            Who::Operator(pass, None) => Caller::Operator(pass.operator.clone()),
+            Who::Anybody(None) => Caller::OPERATOR,
         }
     }
 
@@ -138,7 +121,7 @@ impl Gateway {
     /// method does, or asks too fast.
     pub fn grant(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
         self.check(pass)?;
-        let caller = self.caller_by(pass, named)?;
+        let caller = self.caller(&self.speaker(pass, named.cloned())?);
         self.rates.admit(&caller, &self.settings().rates, self.now())?;
         authorize(caller, method.permission()).map_err(|denial| denied(&denial))
     }

@@ -120,7 +120,7 @@ fn session(app: &App, pass: &Pass, headers: &HeaderMap) -> Result<Arc<Session>, 
         return Err(response);
     }
     let agent = agent_of(headers).map_err(|refusal| error(StatusCode::BAD_REQUEST, refusal))?;
-    let speaker = app.gateway.speaker(pass, agent);
+    let speaker = app.mcp.speaker(pass, agent, super::PATH);
     let speaker = speaker.map_err(|failure| error(StatusCode::FORBIDDEN, error_of(failure, None)))?;
     app.mcp.session_of(headers, &speaker).map_err(|NoSession(status, refusal)| error(status, refusal))
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
-use crate::identity::{Pass, Speaker};
+use crate::identity::Speaker;
 use crate::mcp::server::{Server, Settings};
 use crate::transport::conversation::Conversation;
 use crate::transport::drain::Drain;
@@ -32,7 +32,7 @@ where
 {
     let server = Arc::new(Server::new(&gateway, settings));
     let drain = Drain::new(stop);
-    let opened = Conversation::with_mcp(&gateway, &server, Speaker::new(Pass::Open, agent), &drain);
+    let opened = Conversation::with_mcp(&gateway, &server, Speaker::of_own_process(agent), &drain);
     let telling = async {
         server.run().await;
         std::future::pending::<io::Result<()>>().await

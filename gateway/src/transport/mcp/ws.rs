@@ -20,7 +20,7 @@ pub(in crate::transport) async fn get(app: Arc<App>, request: Request) -> Respon
         Ok(agent) => agent,
         Err(error) => return (StatusCode::BAD_REQUEST, refused(error)).into_response(),
     };
-    match app.gateway.speaker(&door::pass_of(request.extensions()), agent) {
+    match app.mcp.speaker(&door::pass_of(request.extensions()), agent, super::SOCKET_PATH) {
         Ok(speaker) => {
             let open = move |app: &App| Some(Conversation::with_mcp(&app.gateway, &app.mcp, speaker, &app.drain));
             upgrade(app, request, &[SUBPROTOCOL], open).await

@@ -13,12 +13,10 @@ mod talk;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
-use axum::routing::{MethodFilter, on};
 use http::{HeaderMap, StatusCode};
-use reach_schemas::Method;
+use reach_schemas::{ErrorCode, Method};
 use tokio::sync::Semaphore;
 
 use self::fronts::Fronts;
@@ -28,7 +26,7 @@ use crate::mcp::server::agent_of;
 use crate::mcp::wire::{Era, Revision, header};
 
 /// Where a server is served.
-const PATH: &str = "/servers/{name}/mcp";
+pub(in crate::transport) const PATH: &str = "/servers/{name}/mcp";
 /// How many processes there may be at once for sessions of clients.
 const PROCESSES_MAX: usize = 256;
 
@@ -45,14 +43,8 @@ impl Servers {
     }
 }
 
-/// The route of all servers.
-pub(in crate::transport) fn router(app: &Arc<App>) -> Router {
-    let app = Arc::clone(app);
-    let verbs = MethodFilter::POST.or(MethodFilter::GET).or(MethodFilter::DELETE);
-    Router::new().route(PATH, on(verbs, move |request: Request| handle(Arc::clone(&app), request)))
-}
-
-async fn handle(app: Arc<App>, request: Request) -> Response {
+/// Answers on the address of a server.
+pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Response {
     let (mut parts, content) = request.into_parts();
     let named = RawPathParams::from_request_parts(&mut parts, &()).await;
     let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
@@ -61,12 +53,18 @@ async fn handle(app: Arc<App>, request: Request) -> Response {
     let granted = speaker.map(|speaker| app.gateway.grant(&pass, speaker.agent(), Method::Reach)).transpose();
     let grant = match granted {
         Ok(grant) => grant,
-        Err(failure) => return answer::error(StatusCode::FORBIDDEN, b"", failure),
+        Err(failure) => {
+            app.gateway.refused(pass.to_string(), PATH, failure.code, &failure.message);
+            return answer::error(StatusCode::FORBIDDEN, b"", failure);
+        }
     };
     // One that the caller may not use is answered as one that is not there, before anything of the request is read.
     let is_open = grant.is_some_and(|grant| app.gateway.may_use_server(grant.caller(), &name));
     let known = is_open.then(|| app.gateway.upstreams().get(&name)).flatten();
-    let Some(server) = known else { return answer::no_server(&name) };
+    let Some(server) = known else {
+        app.gateway.refused(pass.to_string(), PATH, ErrorCode::AgentNotFound, "");
+        return answer::no_server(&name);
+    };
     let body = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
         Ok(body) => body,
         Err(error) => {
