@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::signer::{Signer, body, part, secs};
-use super::world::{Agent, World};
+use super::world::{Agent, World, pass};
 
 /// The head and the body of a token.
 fn parts(token: &str) -> (Value, Value) {
@@ -110,6 +110,7 @@ async fn a_token_is_believed_for_what_our_own_key_has_signed() {
 async fn a_token_of_our_key_is_good_for_us_for_its_time_and_as_a_token() {
     let world = World::new().await;
     let agent = world.agent("news@media").await;
+    world.agent("sport@media").await;
     let (head, claims) = parts(&agent.token);
     let ours = signing_key(&world, &head["kid"]);
     let now = secs(world.now());
@@ -128,10 +129,17 @@ async fn a_token_of_our_key_is_good_for_us_for_its_time_and_as_a_token() {
         ("iat", json!(now + 120), "unauthenticated"),
         ("sub", json!("agent:media/news/../sport"), "unauthenticated"),
         ("sub", json!("agent:desk/news"), "unauthenticated"),
+        ("sub", json!("agent:media/sport"), "unauthenticated"),
+        ("client_id", json!("sport@media"), "unauthenticated"),
         ("gen", json!(0), "token_revoked"),
         ("gen", json!(2), "unauthenticated"),
     ] {
         refused(&world, &with(field, value), code).await;
+    }
+    // Within what clocks may differ it is good.
+    for (field, value) in [("nbf", now + 50), ("iat", now + 50), ("exp", now - 50)] {
+        let said = world.call(Some(&with(field, json!(value))), "agent/list", json!({})).await;
+        assert_eq!(said.status, 200, "{field}: {said:?}");
     }
     for gone in ["exp", "aud", "jti", "gen", "sub"] {
         let mut claims = claims.clone();
@@ -192,6 +200,56 @@ async fn a_proof_is_good_once_for_now_for_here_and_by_the_right_key() {
     // A token is no proof.
     shows(&world, &agent, &agent.token).await.refused("unauthenticated");
     shows(&world, &agent, "nonsense").await.refused("unauthenticated");
+}
+
+#[tokio::test]
+async fn a_proof_has_an_id_of_its_own_and_more_of_them_than_are_remembered_are_not_taken() {
+    let world = World::new().await;
+    let agent = world.agent("news@media").await;
+    let (url, head) = (world.url("/rpc"), agent.key.head());
+    let with_id = |id: &str| {
+        let mut body = body(&url, secs(world.now()));
+        body["jti"] = json!(id);
+        agent.key.sign(&head, &body)
+    };
+    for id in ["", &"x".repeat(129)] {
+        shows(&world, &agent, &with_id(id)).await.refused("unauthenticated");
+    }
+    // The first was shown when it joined.
+    assert_eq!(shows(&world, &agent, &with_id(&"x".repeat(128))).await.status, 200);
+    for number in 3..=16 {
+        assert_eq!(shows(&world, &agent, &with_id(&format!("{number}"))).await.status, 200, "{number}");
+    }
+    shows(&world, &agent, &with_id("17")).await.refused("overloaded");
+    pass(std::time::Duration::from_secs(121)).await;
+    let later = shows(&world, &agent, &agent.proof(&world)).await;
+    later.result();
+}
+
+#[tokio::test]
+async fn what_a_key_has_signed_is_believed_no_more_once_the_key_is_gone_also_if_it_was_believed_a_moment_ago() {
+    let world = World::new().await;
+    let agent = world.agent("news@media").await;
+    let (head, mut claims) = parts(&agent.token);
+    claims["exp"] = json!(secs(world.now()) + 100 * 3600);
+    let forged = signing_key(&world, &head["kid"]).sign(&head, &claims);
+    let ask = async || world.call(Some(&forged), "agent/list", json!({})).await;
+    let is_published = async || {
+        let keys = world.http("GET", "/.well-known/jwks.json", None, &[], None).await.json["keys"].clone();
+        keys.as_array().unwrap().iter().any(|key| key["kid"] == head["kid"])
+    };
+    for hours in [0, 25, 11] {
+        pass(std::time::Duration::from_secs(hours * 3600)).await;
+        assert!(is_published().await, "{hours}");
+        assert_eq!(ask().await.status, 200, "{hours}");
+    }
+    pass(std::time::Duration::from_secs(2 * 3600)).await;
+    let began = std::time::Instant::now();
+    while is_published().await {
+        assert!(began.elapsed().as_secs() < 30, "the key is published for ever");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    refused(&world, &forged, "unauthenticated").await;
 }
 
 #[tokio::test]
