@@ -43,6 +43,7 @@ kinds! {
     KeyTrusted = "key.trusted", "An agent was made known by its public key.";
     OperatorCreated = "operator.created", "A token was made for an operator.";
     TokenRevoked = "token.revoked", "Tokens of an agent or an operator were ended.";
+    KeysRotated = "keys.rotated", "Another key signs agents' tokens.";
     ConfigReloaded = "config.reloaded", "The configuration was read again and taken on.";
     ServerAdded = "server.added", "The operator added an MCP server.";
     ServerRemoved = "server.removed", "The operator removed an MCP server.";

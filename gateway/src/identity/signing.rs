@@ -107,7 +107,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// The keys as they are kept, moved on to now.
+    /// The keys as they are kept. Where none can sign yet, one is made.
     ///
     /// # Errors
     /// Others can read the file, it cannot be read or written, or it holds something else.
@@ -116,7 +116,10 @@ impl Keys {
             KeyHome::Memory => Self::default(),
             KeyHome::File(path) => Self::read(path)?,
         };
-        keys.turn(home, schedule, now)?;
+        // Any other turn is for whoever writes it down.
+        if keys.active().is_none() {
+            keys.turn(home, schedule, now)?;
+        }
         Ok(keys)
     }
 

@@ -90,6 +90,12 @@ impl Identity {
         Ok(is_changed)
     }
 
+    /// The id of the key that signs.
+    #[must_use]
+    pub fn active_key(&self) -> Option<String> {
+        self.keys().active().map(|key| key.kid.clone())
+    }
+
     /// Where all keys are in their lives.
     #[must_use]
     pub fn key_states(&self) -> Vec<KeyState> {

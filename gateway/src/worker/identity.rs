@@ -13,10 +13,8 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Runs until told to stop.
 pub(super) async fn run(gateway: Arc<Gateway>, stop: CancellationToken) {
     loop {
-        match gateway.identity().turn_keys(gateway.now()) {
-            Ok(true) => tracing::info!("signing keys have changed"),
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "signing keys cannot be kept, and stay as they are"),
+        if let Err(error) = gateway.turn_keys() {
+            tracing::error!(%error, "signing keys cannot be kept, and stay as they are");
         }
         if let Err(failure) = gateway.forget_old_joins().await {
             tracing::warn!(reason = %failure.message, "join tokens that are over cannot be forgotten");

@@ -67,6 +67,10 @@ async fn for_two_days_of_rotation_lost_answers_restarts_and_skewed_clocks_nothin
     }
     assert!((5..=8).contains(&renewals), "renewed {renewals} times");
     assert!(kids.len() >= 3, "the signing keys have changed: {kids:?}");
+    let rows = world.call(Some(OPERATOR_KEY), "audit/search", json!({ "kind": "keys.rotated" })).await;
+    let rotated = rows.result()["rows"].as_array().unwrap().clone();
+    assert!((1..=2).contains(&rotated.len()), "{rotated:?}");
+    assert!(rotated.iter().all(|row| row["actor"] == "gateway" && kids.contains(row["target"].as_str().unwrap())));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use reach_schemas::{AgentId, AuditKind, ErrorCode, Failure, OperatorName, Span};
 
 use super::settle::Change;
 use crate::gateway::Gateway;
-use crate::identity::{JOIN_PREFIX, OPERATOR_PREFIX, hash, made};
+use crate::identity::{JOIN_PREFIX, KeysError, OPERATOR_PREFIX, hash, made};
 use crate::store::IdentityRow;
 
 /// How long a join token is good unless it is said otherwise, and at most.
@@ -162,6 +162,25 @@ impl Gateway {
             joins: joins.map(|join| OpenJoin { agents: join.agents.clone(), expires_at: join.expires_at }).collect(),
             signing_keys,
         }
+    }
+
+    /// Has signing keys move on in their lives, and writes down when another signs.
+    ///
+    /// # Errors
+    /// They cannot be kept.
+    pub(crate) fn turn_keys(&self) -> Result<(), KeysError> {
+        let before = self.identity.active_key();
+        if self.identity.turn_keys(self.now())? {
+            tracing::info!("signing keys have changed");
+        }
+        if let (Some(before), Some(active)) = (before, self.identity.active_key())
+            && before != active
+        {
+            let told = self.audit_event(AuditKind::KeysRotated, "gateway").on(active.as_str());
+            self.audit
+                .note(told.because(format!("it signs from now on; what {before} signed holds as long as it says")));
+        }
+        Ok(())
     }
 
     /// Forgets join tokens that nobody used in time.
