@@ -1,12 +1,13 @@
 //! How attempts end, and what becomes of the task then: another try, a step down its fallback chain, or the end.
 
 use fastrand::Rng;
-use reach_schemas::{CapabilityName, ErrorCode, Failure, FallbackStep, Protocol, RawJson, Span};
+use reach_schemas::{CapabilityName, ErrorCode, Failure, Protocol, Span};
 
+use super::chain::{ask_no_agent, fall_back};
 use super::event::Trace;
 use super::phase::Phase;
 use super::step::{EndedAttempt, Next, Refusal};
-use super::{State, human, preempt};
+use super::{human, preempt};
 use crate::retry::doubled;
 
 /// How an attempt ended, as breakers and history see it.
@@ -249,82 +250,9 @@ pub(super) fn as_it_is_known(phase: Phase, unsure: &[CapabilityName]) -> Phase {
     }
 }
 
-fn again(next: &mut Next<'_>, after: Span) {
+pub(super) fn again(next: &mut Next<'_>, after: Span) {
     next.state.phase = Phase::Submitted { not_before: next.now + after, offered: Vec::new() };
     next.effects.changed = true;
-}
-
-impl State {
-    /// What is asked for now: by name, or as it was last given out or offered.
-    fn asked(&self) -> Option<CapabilityName> {
-        let offered = || self.phase.offered().first().map(|offer| offer.capability.clone());
-        let last = || self.attempts.last().map(|attempt| attempt.capability.clone());
-        let waits = || self.waits.as_ref().map(|waits| waits.capability.clone());
-        self.target.capability.clone().or_else(last).or_else(offered).or_else(waits)
-    }
-
-    /// The next step down the fallback chain of those that may be taken, and its place in it. A step that would send a
-    /// write again that may have happened is passed over.
-    pub(crate) fn next_fallback(&self, may: impl Fn(&FallbackStep) -> bool) -> Option<(usize, &FallbackStep)> {
-        let asked = self.asked();
-        let repeats = |step: &FallbackStep| match step {
-            FallbackStep::Capability(name) => self.unsure.contains(name),
-            FallbackStep::Agent(_) => asked.as_ref().is_some_and(|name| self.unsure.contains(name)),
-            FallbackStep::Static(_) | FallbackStep::Instruction(_) | FallbackStep::Human(_) => false,
-        };
-        let chain = &self.plan.as_ref()?.fallback;
-        let mut left = chain.iter().enumerate().skip(self.fallbacks_taken);
-        left.find(|(_, step)| may(step) && !repeats(step))
-    }
-}
-
-/// Takes the next step down the fallback chain, if there is one.
-pub(super) fn fall_back(next: &mut Next<'_>) -> bool {
-    step_down(next, |_| true)
-}
-
-/// Once the deadline has passed no agent is asked any more. What needs none is there still: a fixed answer, and a person,
-/// for whom it was never to be done in time.
-fn ask_no_agent(next: &mut Next<'_>) -> bool {
-    step_down(next, |step| match step {
-        FallbackStep::Capability(_) | FallbackStep::Agent(_) => false,
-        FallbackStep::Static(_) | FallbackStep::Instruction(_) | FallbackStep::Human(_) => true,
-    })
-}
-
-fn step_down(next: &mut Next<'_>, may: impl Fn(&FallbackStep) -> bool) -> bool {
-    let asked = next.state.asked();
-    let Some((at, step)) = next.state.next_fallback(may) else { return false };
-    let step = step.clone();
-    next.state.fallbacks_taken = at + 1;
-    if next.state.fallback_from.is_none() {
-        next.state.fallback_from.clone_from(&asked);
-    }
-    match step {
-        FallbackStep::Capability(capability) => ask(next, None, Some(capability)),
-        FallbackStep::Agent(agent_id) => ask(next, Some(agent_id), asked),
-        FallbackStep::Static(result) => next.finish(Phase::Completed { result }),
-        FallbackStep::Instruction(text) => {
-            let result = RawJson::of(&std::collections::BTreeMap::from([("instruction", text)]))
-                .expect("a map of text to text can be written as JSON");
-            next.finish(Phase::Completed { result });
-        }
-        FallbackStep::Human(queue) => human::ask(next, queue),
-    }
-    true
-}
-
-fn ask(
-    next: &mut Next<'_>,
-    to_agent: Option<reach_schemas::AgentId>,
-    capability: Option<reach_schemas::CapabilityName>,
-) {
-    next.state.target.to_agent = to_agent;
-    next.state.target.capability = capability;
-    next.state.target.intent = None;
-    (next.state.tries_used, next.state.begun_after) = (0, next.state.token);
-    next.state.waits = None;
-    again(next, Span::ZERO);
 }
 
 /// The failure of a task whose deadline passed while it waited.

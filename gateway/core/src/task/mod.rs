@@ -1,6 +1,7 @@
 //! A task and its life. What never changes is in [`Birth`]; what does is in [`State`], and only
 //! [`step()`](step::step) makes a new one. Nothing here reads a clock or touches the world.
 
+mod chain;
 mod claim;
 pub mod ending;
 mod ephemeral;
@@ -100,6 +101,10 @@ pub struct State {
     pub target: Target,
     /// What the chosen capability says of timeouts, repeats and fallbacks. None: never routed.
     pub plan: Option<Plan>,
+    /// The capability whose fallback chain holds: the first that was given out and has one, since it was born or redriven.
+    /// None: none so far, and the chain in the plan may be another's yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain_of: Option<CapabilityName>,
     /// How many fallback steps have been taken.
     pub fallbacks_taken: usize,
     /// The capability that was asked first, once a fallback has been taken.
@@ -222,6 +227,7 @@ impl Task {
                 namespace: submit.namespace.clone(),
             },
             plan: None,
+            chain_of: None,
             fallbacks_taken: 0,
             fallback_from: None,
             unsure: Vec::new(),

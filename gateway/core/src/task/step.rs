@@ -202,6 +202,7 @@ impl Next<'_> {
         self.state.token = FencingToken(self.state.token.0 + 1);
         self.state.tries_used += 1;
         self.state.waits = None;
+        self.hold_chain(&capability);
         if self.state.attempts.len() >= ATTEMPTS_MAX {
             self.state.attempts.remove(0);
         }
@@ -242,14 +243,6 @@ impl Next<'_> {
             self.effects.deliver = true;
         }
         Ok(())
-    }
-
-    /// The chain belongs to the capability that was asked first; a fallback's own chain is not entered.
-    pub(super) fn lay_down(&mut self, mut plan: Plan) {
-        if let (1.., Some(first)) = (self.state.fallbacks_taken, &self.state.plan) {
-            plan.fallback.clone_from(&first.fallback);
-        }
-        self.state.plan = Some(plan);
     }
 
     fn offer(&mut self, to: Vec<Offered>, plan: Plan) -> Result<(), Refusal> {
@@ -380,7 +373,8 @@ impl Next<'_> {
         self.state.target = fresh.target;
         (self.state.tries_used, self.state.fallbacks_taken) = (0, 0);
         (self.state.begun_after, self.state.redriven_after) = (self.state.token, self.state.token);
-        (self.state.fallback_from, self.state.progress, self.state.finished_at) = (None, None, None);
+        (self.state.chain_of, self.state.fallback_from) = (None, None);
+        (self.state.progress, self.state.finished_at) = (None, None);
         self.state.unsure.clear();
         (self.state.human, self.state.waits) = (None, None);
         (self.state.deadline_at, self.state.redriven_at) = (deadline_at, Some(self.now));

@@ -2,7 +2,7 @@
 
 use reach_schemas::{Span, Timestamp};
 
-use super::ending;
+use super::chain;
 use super::event::Wanted;
 use super::phase::Phase;
 use super::step::{Next, Refusal};
@@ -25,7 +25,7 @@ pub(super) fn defer(next: &mut Next<'_>, until: Timestamp, wanted: Option<Wanted
         {
             let half = Span::from_ms(next.state.deadline_at.since(since).as_ms() / 2);
             let by = since + patience.min(half);
-            if by <= next.now && ending::fall_back(next) {
+            if by <= next.now && chain::fall_back(next) {
                 return Ok(());
             }
             not_before = until.min(by);

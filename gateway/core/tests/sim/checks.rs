@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reach_core::bulkhead::Seat;
 use reach_core::retry::Turn;
 use reach_core::task::event::Trace;
-use reach_core::task::{Assignment, Event, Phase, Task};
+use reach_core::task::{Assignment, Event, Phase, State, Task};
 use reach_schemas::error::{REACH_FALLBACK, REACH_OK, Retry};
 use reach_schemas::{
     AgentId, CapabilityName, Effect, ErrorCode, Failure, FallbackStep, FencingToken, IdempotencyKey, PhaseName,
@@ -77,9 +77,40 @@ impl World {
             self.fail(format!("t{name} began an attempt after its deadline"));
         }
         self.check_who_spoke(was, event, name);
+        self.check_chain(was, is, event, name);
         self.check_candour(next, name);
         self.count_tries(before, next, event, has_begun, name);
         self.check_state(next);
+    }
+
+    /// A chain that holds is not changed for another's, and a named agent is asked for what was asked first.
+    fn check_chain(&mut self, was: &State, is: &State, event: &Event, name: usize) {
+        if matches!(event, Event::Redrive { .. }) {
+            return;
+        }
+        let chain = |state: &State| state.plan.as_ref().map(|plan| plan.fallback.clone());
+        if was.chain_of.is_some() && (&was.chain_of, chain(was)) != (&is.chain_of, chain(is)) {
+            self.fail(format!("t{name} lost the chain {:?} by {event:?}", chain(was)));
+        }
+        if was.chain_of.is_none() && is.chain_of.is_some() && was.token > was.redriven_after {
+            self.cover(Covered::ChainFoundLate);
+        }
+        if let Event::Assign { assignment, .. } = event
+            && was.chain_of.is_some()
+            && was.fallbacks_taken == 0
+            && Some(&assignment.plan.fallback) != chain(is).as_ref()
+        {
+            self.cover(Covered::ChainHeld);
+        }
+        let step = chain(is).and_then(|chain| chain.get(is.fallbacks_taken.checked_sub(1)?).cloned());
+        if is.fallbacks_taken > was.fallbacks_taken && matches!(step, Some(FallbackStep::Agent(_))) {
+            if is.target.capability != is.fallback_from {
+                self.fail(format!("t{name} asks for {:?} in place of {:?}", is.target.capability, is.fallback_from));
+            }
+            if was.target.capability != is.target.capability {
+                self.cover(Covered::FirstAskedAgain);
+            }
+        }
     }
 
     /// No end of a task invites its caller to send a write again that may have happened.

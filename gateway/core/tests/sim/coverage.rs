@@ -31,7 +31,7 @@ covered! {
     // Time.
     LeaseExpired, AcceptTimedOut, NothingPulled,
     // Attempts that go otherwise.
-    FallbackTaken, FallbackAnswered, FullAgentSaidSo, RefusedUnstarted, WriteTriedAgain,
+    FallbackTaken, FallbackAnswered, ChainHeld, ChainFoundLate, FirstAskedAgain, FullAgentSaidSo, RefusedUnstarted, WriteTriedAgain,
     CancelledWhileWaiting, CancelledWhileOffered, CancelledWhileRouted, CancelledWhileAccepted,
     // People.
     HumanAsked, HumanAskedOfUnsureWrite, HumanAskedAfterDeadline, HumanTookAgain, HumanAnswered, HumanRefused,

@@ -81,7 +81,8 @@ impl World {
         let policies: Vec<Capability> = CAPABILITIES.iter().map(|one| self.capability(one, count)).collect();
         for number in 0..count {
             let protocol = [Protocol::Http, Protocol::Websocket, Protocol::Queue][self.rng.usize(0..3)];
-            let card = self.card(number, protocol, &policies);
+            let mut card = self.card(number, protocol, &policies);
+            self.differ(&mut card, count);
             self.agent_at.insert(card.agent_id.clone(), number);
             self.agents.push(Agent::new(card, protocol));
             for gateway in 0..self.gateways.len() {
@@ -132,6 +133,17 @@ impl World {
             }
             5 => FallbackStep::Static(RawJson::parse("\"fixed\"").expect("a text is JSON")),
             _ => FallbackStep::Instruction("ask again".to_owned()),
+        }
+    }
+
+    /// Agents that offer the same need not have the same stand in for it.
+    fn differ(&mut self, card: &mut AgentCard, agents: usize) {
+        for capability in &mut card.capabilities {
+            if self.chance(0.3) {
+                let itself = FallbackStep::Capability(capability.name.clone());
+                let steps = (0..self.rng.usize(0..=2)).map(|_| self.fallback(agents));
+                capability.fallback = steps.filter(|step| *step != itself).collect();
+            }
         }
     }
 

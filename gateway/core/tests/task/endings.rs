@@ -65,6 +65,99 @@ fn the_chain_of_what_was_asked_first_holds_for_pulled_work_too() {
 }
 
 #[test]
+fn the_chain_that_holds_does_not_depend_on_who_was_tried_last() {
+    check(
+        "0s task tries=2
+         0s assign a chain=static:1 => routed a#1 until 10s; deliver
+         1s fail 1 retryable        => again within 200ms; #1 ended badly
+         2s assign b                => routed b#2 until 12s; deliver
+         3s fail 2 retryable        => completed 1; #2 ended badly",
+    );
+    check(
+        "0s task tries=3
+         0s assign a                => routed a#1 until 10s; deliver
+         1s fail 1 retryable        => again within 200ms; #1 ended badly
+         2s assign b chain=static:1 => routed b#2 until 12s; deliver
+         3s fail 2 retryable        => again within 400ms; #2 ended badly
+         4s assign c chain=static:2 => routed c#3 until 14s; deliver
+         5s fail 3 retryable        => completed 1; #3 ended badly",
+    );
+}
+
+#[test]
+fn who_is_only_waited_for_lays_no_chain_down_and_pulled_work_keeps_its_first() {
+    check(
+        "0s task tries=2
+         0s defer 1s out chain=static:0 => again in 1s
+         1s assign a chain=static:1 => routed a#1 until 11s; deliver
+         2s fail 1 retryable        => again within 200ms; #1 ended badly
+         3s defer 4s out chain=static:2 => again in 1s
+         4s assign b chain=static:3 => routed b#2 until 14s; deliver
+         5s fail 2 retryable        => completed 1; #2 ended badly",
+    );
+    check(
+        "0s task tries=2
+         0s offer a chain=static:1  => offered to 1; offer a
+         0s claim a                 => delivered a#1 until 10s
+         1s fail 1 retryable        => again within 200ms; #1 ended badly
+         2s offer b                 => offered to 1; offer b
+         2s claim b                 => delivered b#2 until 12s
+         3s fail 2 retryable        => completed 1; #2 ended badly",
+    );
+}
+
+#[test]
+fn a_task_that_is_sent_again_begins_at_the_chain_of_whoever_has_it_first_then() {
+    check(
+        "0s task tries=1
+         0s assign a chain=agent:z,static:1 => routed a#1 until 10s; deliver
+         1s fail 1 retryable => again at once; #1 ended badly
+         1s assign z         => routed z#2 until 11s; deliver
+         2s fail 2 for-good  => failed agent_failed; #2 ended answered
+         3s redrive 1m       => again at once
+         3s assign b chain=static:2 => routed b#3 until 13s; deliver
+         4s fail 3 retryable => completed 2; #3 ended badly",
+    );
+}
+
+#[test]
+fn a_named_agent_is_asked_for_what_was_asked_first_and_not_for_the_step_before() {
+    check(
+        "0s task tries=1
+         0s assign a chain=cap:spare,agent:z => routed a#1 until 10s; deliver
+         1s fail 1 retryable  => again at once; #1 ended badly
+         1s assign c of=spare => routed c#2 until 11s; deliver
+         2s fail 2 retryable  => again at once; #2 ended badly
+         2s asked             => z@n for work
+         2s assign z          => routed z#3 until 12s; deliver
+         3s record            => none
+         3s fail 3 for-good   => failed agent_failed; #3 ended answered
+         3s record            => REACH_FAILED z/work 3000ms tokens None error Some(\"it failed\") instead of Some(\"work\")",
+    );
+    check(
+        "0s task tries=2 intent=latest_news
+         0s assign a of=news chain=cap:spare,agent:z => routed a#1 until 10s; deliver
+         1s fail 1 retryable      => again within 200ms; #1 ended badly
+         2s assign b of=headlines => routed b#2 until 12s; deliver
+         3s fail 2 retryable      => again at once; #2 ended badly
+         3s asked                 => anyone for spare
+         3s give-up               => again at once
+         3s asked                 => z@n for news",
+    );
+}
+
+#[test]
+fn a_write_that_may_have_happened_is_not_sent_to_the_agent_that_stands_in_for_it() {
+    check(
+        "0s task tries=1
+         0s assign a write chain=cap:spare,agent:z => routed a#1 until 10s; deliver
+         1s fail 1 unknown    => again at once; #1 ended badly
+         1s assign c of=spare => routed c#2 until 11s; deliver
+         2s fail 2 retryable  => dead outcome_unknown; #2 ended badly",
+    );
+}
+
+#[test]
 fn words_for_the_callers_model_are_an_answer_as_well() {
     check(
         "0s task tries=1

@@ -145,6 +145,7 @@ impl Player {
         match line.verb {
             "tried" => return tried(task),
             "view" => return view(task),
+            "asked" => return asked(task),
             "record" => return record(task),
             "people" => return people(task),
             _ => {}
@@ -336,6 +337,13 @@ fn follows(effects: &Effects) -> String {
 fn tried(task: &Task) -> String {
     let names: Vec<&str> = task.state.tried().map(name).collect();
     if names.is_empty() { "nobody".to_owned() } else { names.join(" ") }
+}
+
+/// Whom it is for now, and for what.
+fn asked(task: &Task) -> String {
+    let target = &task.state.target;
+    let agent = target.to_agent.as_ref().map_or("anyone".to_owned(), AgentId::to_string);
+    format!("{agent} for {}", target.capability.as_ref().map_or("anything", |name| name.as_str()))
 }
 
 fn record(task: &Task) -> String {
