@@ -244,16 +244,21 @@ async fn a_file_of_the_first_layout_keeps_its_tasks_and_gets_an_outbox() {
     let file = Connection::open(&path).unwrap();
     let first = Connection::open_in_memory().unwrap();
     first.execute_batch(include_str!("../../src/store/sqlite/layout_1.sql")).unwrap();
-    let known = tables(&first);
-    for sql in tables(&file).iter().filter(|sql| sql.starts_with("CREATE TABLE ") && !known.contains(sql)) {
+    let (known, newest) = (tables(&first), tables(&file));
+    for sql in newest.iter().filter(|sql| sql.starts_with("CREATE TABLE ") && !known.contains(sql)) {
         let name = sql.split_whitespace().nth(2).unwrap();
         file.execute_batch(&format!("DROP TABLE {name}")).unwrap();
     }
+    for sql in known.iter().filter(|sql| !newest.contains(sql)) {
+        let name = sql.split_whitespace().nth(2).unwrap();
+        file.execute_batch(&format!("DROP INDEX {name}; {sql}")).unwrap();
+    }
     file.pragma_update(None, "user_version", 1).unwrap();
-    assert_eq!(tables(&file), tables(&first));
-    drop(file);
+    assert_eq!(tables(&file), known);
 
     let store = make::open(&path);
+    assert_eq!(tables(&file), newest);
+    drop(file);
     assert_eq!(store.load(id(1)).await.unwrap(), Some(dead.clone()));
     let again = Command::Commit {
         task: stepped(&dead, Submitted, 6),

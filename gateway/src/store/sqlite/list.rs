@@ -100,7 +100,9 @@ fn statements(query: &Query) -> Vec<Chosen> {
         return statements;
     }
     if query.agent.is_some() {
-        statements.push(chosen(query, "done CROSS JOIN task USING (no)", "done", &done, ""));
+        // However much an agent has finished, each phase of it is found by itself.
+        let of_phase = |phase: &PhaseName| chosen(query, "done CROSS JOIN task USING (no)", "done", &[*phase], "");
+        statements.extend(done.iter().map(of_phase));
     } else if done.contains(&PhaseName::Completed) {
         // Nearly all finished work is completed, so going back in time finds enough soon.
         statements.push(chosen(query, "task CROSS JOIN done USING (no)", "task", &done, ""));
@@ -140,13 +142,15 @@ fn chosen(query: &Query, tables: &'static str, ordered: &'static str, phases: &[
 #[cfg(test)]
 mod tests {
     use reach_schemas::Timestamp;
+    use rusqlite::StatementStatus;
 
     use super::*;
+    use crate::store::sqlite::schema::LAYOUTS;
 
     /// How SQLite goes about each statement of a query.
     fn plans(query: &Query) -> Vec<String> {
         let file = Connection::open_in_memory().unwrap();
-        file.execute_batch(include_str!("layout_1.sql")).unwrap();
+        LAYOUTS.iter().for_each(|layout| file.execute_batch(layout).unwrap());
         let explain = |chosen: Chosen| {
             let order = format!("ORDER BY {} DESC LIMIT ?10", chosen.id());
             let sql = format!("EXPLAIN QUERY PLAN SELECT birth, version, state FROM {chosen} {order}");
@@ -187,8 +191,45 @@ mod tests {
             ..Query::default()
         };
         finished("done_badly (phase=? AND id<?)", letters.clone());
-        finished("done_agent (agent=? AND id<?)", Query { agent: agent.clone(), ..letters });
-        finished("done_agent (agent=? AND id<?)", Query { agent: agent.clone(), ..Query::default() });
-        finished("done_agent (agent=? AND id<?)", Query { agent, phases: badly, scope, ..Query::default() });
+        finished("done_agent (agent=? AND phase=? AND id<?)", Query { agent: agent.clone(), ..letters });
+        finished("done_agent (agent=? AND phase=? AND id<?)", Query { agent: agent.clone(), ..Query::default() });
+        finished(
+            "done_agent (agent=? AND phase=? AND id<?)",
+            Query { agent, phases: badly, scope, ..Query::default() },
+        );
+    }
+
+    /// How many steps of its machine SQLite takes for the list of a query.
+    fn effort(file: &Connection, query: &Query) -> i32 {
+        let run = |chosen: Chosen| {
+            let order = format!("ORDER BY {} DESC LIMIT ?10", chosen.id());
+            let mut statement = file.prepare(&format!("SELECT birth, version, state FROM {chosen} {order}")).unwrap();
+            let found = bind(query, |values| statement.query_map(values, task_of).map(Iterator::count)).unwrap();
+            assert_eq!(found, 0);
+            statement.get_status(StatementStatus::VmStep)
+        };
+        statements(query).into_iter().map(run).sum()
+    }
+
+    #[test]
+    fn what_an_agent_rarely_comes_to_is_found_as_soon_however_much_it_has_finished() {
+        let file = Connection::open_in_memory().unwrap();
+        LAYOUTS.iter().for_each(|layout| file.execute_batch(layout).unwrap());
+        let fill = |from: u32, to: u32| {
+            let sql = format!(
+                "WITH RECURSIVE n(n) AS (VALUES ({from}) UNION ALL SELECT n + 1 FROM n WHERE n < {to})
+                 INSERT INTO done SELECT n, CAST(printf('%016d', n) AS BLOB), 1, 4, n, 'a@ns', '{{}}' FROM n"
+            );
+            file.execute_batch(&sql).unwrap();
+        };
+        let agent = || "a@ns".parse().ok();
+        let rare = [PhaseName::Failed, PhaseName::Cancelled, PhaseName::Expired, PhaseName::DeadLettered];
+        let queries = rare.map(|phase| Query { agent: agent(), phases: vec![phase], limit: 50, ..Query::default() });
+        fill(1, 100);
+        let few: Vec<i32> = queries.iter().map(|query| effort(&file, query)).collect();
+        fill(101, 62_000);
+        let many: Vec<i32> = queries.iter().map(|query| effort(&file, query)).collect();
+        assert!(few.iter().all(|steps| *steps > 0));
+        assert_eq!(few, many, "steps after 100 and after 62,000 finished tasks");
     }
 }

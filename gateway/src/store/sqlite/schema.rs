@@ -16,12 +16,13 @@ use crate::store::Error;
 /// Says in the file's header whose it is: "AgRe".
 const APPLICATION_ID: i32 = 0x4167_5265;
 /// What each layout adds to the one before, the first one first. Only ever appended to.
-const LAYOUTS: [&str; 5] = [
+pub(super) const LAYOUTS: [&str; 6] = [
     include_str!("layout_1.sql"),
     include_str!("layout_2.sql"),
     include_str!("layout_documents.sql"),
     include_str!("layout_audit.sql"),
     include_str!("layout_identity.sql"),
+    include_str!("layout_agent.sql"),
 ];
 /// How long to wait for a stranger, such as a shell, that has the file locked just now.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
