@@ -251,10 +251,9 @@ impl Drop for Handle {
 }
 
 impl Sender {
-    /// Sends a notification. False if the connection is closed or choked.
-    #[must_use]
-    pub fn notify<P: Serialize>(&self, method: &str, params: &P) -> bool {
-        self.outgoing.try_send(message(None, method, params)).is_ok()
+    /// Sends a notification, once there is room for it. False if the connection is closed; a choked one is, in time.
+    pub async fn notify<P: Serialize + Sync>(&self, method: &str, params: &P) -> bool {
+        self.outgoing.send(message(None, method, params)).await.is_ok()
     }
 
     /// Whether the connection is closed.

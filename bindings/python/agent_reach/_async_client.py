@@ -148,8 +148,9 @@ class AsyncClient(Face):
     async def progress(self, task: TaskLike) -> AsyncIterator[Task]:
         """Watches a task: how it is now, then each change of its phase or progress, until its end, which comes last.
 
-        Changes that follow each other quickly may be told as one. It has a WebSocket of its own and goes through
-        restarts of the gateway.
+        Of changes that are not looked at, 64 wait here and more at the gateway, which drops the oldest of them and
+        never the last. It has a WebSocket of its own and goes through restarts of the gateway; what happened meanwhile
+        is told as one.
         """
         watch = self._core.watch(_calls.id_of(task))
         while True:

@@ -1,5 +1,5 @@
 //! Following a task on an open connection, from being taken on to its end. Register first, then read: no change is
-//! missed, though several that come at once are seen as one.
+//! missed. Of one who takes no change for long, as many wait as [`CHANGES_MAX`](crate::waiters::CHANGES_MAX) says.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use reach_schemas::{Failure, Submit, TaskId, TaskView};
 
 use super::interest::Say;
 use crate::gateway::{Gateway, NotApplied, task_not_found};
-use crate::waiters::Waiter;
+use crate::waiters::Follower;
 
 /// A task that somebody follows. Dropping it ends the following, not the task.
 pub struct Following {
     gateway: Arc<Gateway>,
-    waiter: Waiter,
+    follower: Follower,
     view: TaskView,
     is_replayed: bool,
     say: Say,
@@ -29,17 +29,18 @@ impl Gateway {
     /// As [`Gateway::submit`].
     pub async fn follow_new(self: &Arc<Self>, grant: Grant, submit: Submit) -> Result<Following, Failure> {
         let id = self.new_task_id();
-        let waiter = self.waiters.register(id);
+        let follower = self.waiters.follow(id);
         let say = if submit.idempotency_key.is_some() { Say::Among(self.interest.begin(id)) } else { Say::Alone };
         let view = self.submit_as(id, &grant, submit, true).await?;
         let is_replayed = view.replayed;
         if view.task_id == id {
-            return Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed, say });
+            return Ok(Following { gateway: Arc::clone(self), follower, view, is_replayed, say });
         }
         let say = self.interest.join(view.task_id);
-        let waiter = self.waiters.register(view.task_id);
-        let view = self.load(view.task_id).await?.ok_or_else(task_not_found)?.view();
-        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed, say })
+        let follower = self.waiters.follow(view.task_id);
+        let task = self.load(view.task_id).await?.ok_or_else(task_not_found)?;
+        let (follower, view) = (follower.after(&task), task.view());
+        Ok(Following { gateway: Arc::clone(self), follower, view, is_replayed, say })
     }
 
     /// Follows a task that there is.
@@ -47,11 +48,11 @@ impl Gateway {
     /// # Errors
     /// There is none that the caller may see, or the policy does not let it be told of its changes.
     pub async fn follow(self: &Arc<Self>, grant: Grant, request: TaskRef) -> Result<Following, Failure> {
-        let waiter = self.waiters.register(request.task_id);
+        let follower = self.waiters.follow(request.task_id);
         let task = self.visible(&grant, request.task_id).await?;
         self.may_follow(grant.caller(), &task)?;
-        let view = self.seen_by(&grant, task.view());
-        Ok(Following { gateway: Arc::clone(self), waiter, view, is_replayed: false, say: Say::None })
+        let (follower, view) = (follower.after(&task), self.seen_by(&grant, task.view()));
+        Ok(Following { gateway: Arc::clone(self), follower, view, is_replayed: false, say: Say::None })
     }
 }
 
@@ -79,15 +80,16 @@ impl Following {
         if self.is_final() {
             return false;
         }
-        let task = tokio::select! {
-            task = self.waiter.changed() => task,
-            () = self.gateway.stopping() => None,
-        };
-        let is_changed = task.is_some();
-        if let Some(task) = task {
-            self.view = task.view();
+        tokio::select! {
+            task = self.follower.changed() => self.view = task.view(),
+            () = self.gateway.stopping() => return false,
         }
-        is_changed
+        true
+    }
+
+    /// Is done once the gateway is about to stop.
+    pub(crate) async fn stopping(&self) {
+        self.gateway.stopping().await;
     }
 
     /// Gives the task up. It is called off unless somebody else wants it, or may come back for it. Nobody is told

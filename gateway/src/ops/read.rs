@@ -124,21 +124,24 @@ impl Gateway {
     /// # Errors
     /// There is no such task that the caller may see, or the policy does not let it be told of this one's changes.
     pub async fn subscribe(&self, grant: Grant, request: TaskRef, connection: Sender) -> Result<TaskView, Failure> {
-        let mut waiter = self.waiters.register(request.task_id);
+        let follower = self.waiters.follow(request.task_id);
         let task = self.visible(&grant, request.task_id).await?;
         self.may_follow(grant.caller(), &task)?;
+        let mut follower = follower.after(&task);
         if !task.state.phase.name().is_final() {
             let (gateway, who) = (self.me.clone(), grant.caller().clone());
             tokio::spawn(async move {
-                while let Some(task) = waiter.changed().await {
+                loop {
+                    let task = follower.changed().await;
                     let Some(gateway) = gateway.upgrade() else { return };
                     // The policy may have changed since.
                     let caller = who.agent_id().map_or_else(|| who.clone(), |agent| gateway.caller_named(agent));
-                    let is_told = gateway.may_follow(&caller, &task).is_ok() && {
-                        let view = gateway.fleet().task_seen_by(&caller, task.view());
-                        connection.notify(push::CHANGED, &view)
-                    };
-                    if !is_told || task.state.phase.name().is_final() {
+                    if gateway.may_follow(&caller, &task).is_err() {
+                        return;
+                    }
+                    let view = gateway.fleet().task_seen_by(&caller, task.view());
+                    drop(gateway);
+                    if !connection.notify(push::CHANGED, &view).await || task.state.phase.name().is_final() {
                         return;
                     }
                 }

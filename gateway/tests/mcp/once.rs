@@ -13,6 +13,8 @@ use super::world::{Host, agent, alone, capability};
 use crate::common::{Running, start};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often the agent tells of its progress, word after word.
+const STEPS: u32 = 40;
 
 /// An agent that counts what it begins, and ends it when it is let to.
 pub(super) struct Doer {
@@ -39,7 +41,10 @@ impl Doer {
                         return Err(HandlerError::failed("stopped"));
                     }
                 }
-                context.progress(&json!({ "progress": 1, "total": 2 })).await.map_err(HandlerError::failed)?;
+                for step in 1..=STEPS {
+                    let word = json!({ "progress": step, "total": STEPS });
+                    context.progress(&word).await.map_err(HandlerError::failed)?;
+                }
                 Ok(json!({ "done": task.params::<Value>()? }))
             }
         };
@@ -183,7 +188,7 @@ async fn a_notice_of_the_handshake_era_calls_a_request_off_and_it_gets_no_answer
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn progress_comes_under_the_callers_token_before_the_answer() {
+async fn all_progress_comes_under_the_callers_token_before_the_answer() {
     let running = start().await;
     let doer = Doer::start(&running).await;
     doer.gate.add_permits(2);
@@ -200,9 +205,8 @@ async fn progress_comes_under_the_callers_token_before_the_answer() {
         let (last, notices) = events.split_last().unwrap();
         assert_eq!(last["result"]["isError"], false, "{events:?}");
         let told: Vec<_> = notices.iter().map(|notice| (notice["method"].clone(), notice["params"].clone())).collect();
-        assert_eq!(
-            told,
-            [(json!("notifications/progress"), json!({ "progressToken": "tok/1", "progress": 1, "total": 2 }))]
-        );
+        let step = |at| json!({ "progressToken": "tok/1", "progress": at, "total": STEPS });
+        let all: Vec<_> = (1..=STEPS).map(|at| (json!("notifications/progress"), step(at))).collect();
+        assert_eq!(told, all);
     }
 }

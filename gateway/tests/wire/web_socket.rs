@@ -11,6 +11,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use crate::common::peer::{Over, Peer, Socket, connect};
 use crate::common::{start, start_with};
 
+/// How often an agent tells of its progress, word after word.
+const STEPS: u64 = 40;
+
 /// The code that the gateway closes with. What it says before that is passed over.
 async fn close_code(socket: &mut Socket) -> Option<u16> {
     while let Some(message) = socket.next().await {
@@ -79,14 +82,22 @@ async fn a_subscriber_hears_of_every_change_until_the_end() {
         assert_eq!(seen["result"]["task_id"], task, "{seen}");
         let claimed = agent.call(2, "task/claim", &json!({ "agent_id": "a@n" })).await["result"]["tasks"][0].clone();
         let word = json!({ "task_id": task, "token": claimed["token"] });
-        agent.call(3, "task/complete", &word).await;
+        for step in 1..=STEPS {
+            let progress = json!({ "task_id": task, "token": claimed["token"], "progress": step });
+            let noted = agent.call(3, "task/progress", &progress).await;
+            assert_eq!(noted["result"]["phase"], "delivered", "{noted}");
+        }
+        agent.call(4, "task/complete", &word).await;
+        let mut heard = Vec::new();
         loop {
             let push: Value = serde_json::from_str(&caller.read().await).unwrap();
             assert_eq!((&push["method"], &push["params"]["task_id"]), (&json!("task/changed"), &task), "{push}");
             if push["params"]["phase"] == "completed" {
                 break;
             }
+            heard.extend(push["params"]["progress"].as_u64());
         }
+        assert_eq!(heard, (1..=STEPS).collect::<Vec<_>>(), "{over:?}: all that was noted is told");
     }
 }
 

@@ -31,8 +31,9 @@ impl std::fmt::Debug for Watch {
 }
 
 impl Client {
-    /// Watches a task: how it is now, then each change of its phase or progress, until its end, which comes last. Changes
-    /// that follow each other quickly may be told as one. A gateway that is away is waited for.
+    /// Watches a task: how it is now, then each change of its phase or progress, until its end, which comes last. Of
+    /// changes that are not looked at, 64 wait here and more at the gateway, which drops the oldest of them and never the
+    /// last. What happened while the connection was lost is told as one. A gateway that is away is waited for.
     ///
     /// # Errors
     /// [`Error::Config`] if the gateway is reached by TLS, over which there are no WebSockets yet. What the gateway has

@@ -129,9 +129,15 @@ impl Asking<'_> {
                     if !is_changed {
                         break true;
                     }
-                    // Changes that come close together are seen as one: the last word on the way may come with the end.
-                    if let (Some(token), Some(said)) = (token, following.view().progress) {
-                        self.tell(token, progress.next(&said));
+                    // The last word on the way comes with the end where the end came first to be looked at.
+                    if let (Some(token), Some(said)) = (token, following.view().progress)
+                        && let Some(told) = progress.next(&said)
+                    {
+                        tokio::select! {
+                            () = self.tell(token, told) => {}
+                            () = cancelled(working) => break false,
+                            () = following.stopping() => {}
+                        }
                     }
                     if following.is_final() {
                         break true;
@@ -145,11 +151,10 @@ impl Asking<'_> {
         is_followed
     }
 
-    fn tell(&self, token: &str, told: Option<Told>) {
-        if let Some(Told { progress, total, message }) = told {
-            // What is not taken now is made good by the next word, or by the answer.
-            let _ = self.line.try_say(notice::progress(token, progress, total, message.as_deref()));
-        }
+    /// Waits while the client takes nothing: what comes meanwhile waits with the follower, and the newest of it stays.
+    async fn tell(&self, token: &str, told: Told) {
+        let Told { progress, total, message } = told;
+        self.line.say(notice::progress(token, progress, total, message.as_deref())).await;
     }
 
     /// What is said of a task that goes on when the gateway does not.

@@ -50,11 +50,6 @@ impl Line {
         (Self::new(move |notice| sender.try_send(notice).is_ok(), gone), receiver)
     }
 
-    /// Says something, if there is room; what tells of progress is soon told anew.
-    pub(super) fn try_say(&self, notice: Bytes) -> bool {
-        (self.notice)(notice)
-    }
-
     /// Says something that must be heard; it waits while the client takes nothing, and gives up when it is gone.
     pub(super) async fn say(&self, notice: Bytes) {
         while !(self.notice)(notice.clone()) {
