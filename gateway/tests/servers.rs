@@ -16,6 +16,8 @@ mod flock;
 mod mute;
 #[path = "servers/notices.rs"]
 mod notices;
+#[path = "servers/odd.rs"]
+mod odd;
 #[path = "servers/real.rs"]
 mod real;
 #[path = "servers/tasks.rs"]

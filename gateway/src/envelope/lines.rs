@@ -22,12 +22,20 @@ pub(crate) struct Lines<R> {
     line: Vec<u8>,
     is_too_long: bool,
     line_max: usize,
+    is_strict: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `line_max` bytes.
     pub(crate) fn new(reader: R, line_max: usize) -> Self {
-        Self { reader: BufReader::with_capacity(64 * 1024, reader), line: Vec::new(), is_too_long: false, line_max }
+        let reader = BufReader::with_capacity(64 * 1024, reader);
+        Self { reader, line: Vec::new(), is_too_long: false, line_max, is_strict: false }
+    }
+
+    /// The same, for a reader that is done with whoever writes too long a line: it is told as soon as that is known, and the
+    /// line is not read to its end.
+    pub(crate) fn strict(self) -> Self {
+        Self { is_strict: true, ..self }
     }
 
     /// The next one.
@@ -42,6 +50,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if self.line.len() + part.len() > self.line_max {
                 self.is_too_long = true;
                 self.line = Vec::new();
+                if self.is_strict {
+                    return Ok(Line::TooLong);
+                }
             } else if !self.is_too_long {
                 self.line.extend_from_slice(part);
             }
@@ -71,6 +82,8 @@ mod tests {
         for line in expected {
             assert_eq!(lines.next().await.unwrap(), line);
         }
+        let mut endless = Lines::new(tokio::io::repeat(b'y'), 6).strict();
+        assert_eq!(endless.next().await.unwrap(), Line::TooLong);
         let mut cut_off = Lines::new(&b"1234567"[..], 6);
         assert_eq!((cut_off.next().await.unwrap(), cut_off.next().await.unwrap()), (Line::TooLong, Line::End));
     }

@@ -3,6 +3,7 @@
 //! waits in between that grow; no server waits for another.
 
 pub mod ask;
+pub(crate) mod broken;
 pub mod card;
 pub mod catalogue;
 pub mod greeting;

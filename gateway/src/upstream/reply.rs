@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::envelope::{Call, Frame, Limits, Message};
 use crate::outbound::Silence;
+use crate::upstream::broken;
 
 /// How large one message of a server may be, in bytes.
 pub(super) const MESSAGE_MAX: usize = 16 * 1024 * 1024;
@@ -103,20 +104,27 @@ pub(super) struct Heard {
     pub(super) answers: Vec<(String, Reply)>,
     /// Answers to what the server asked.
     pub(super) owed: Vec<String>,
+    /// The texts of the ids of answers that cannot be read.
+    pub(super) broken: Vec<String>,
 }
 
-/// Reads a text of a server. What is no message of JSON-RPC is passed over.
+/// Reads a text of a server. What is no message of JSON-RPC is passed over, unless it can be told whom it answers.
 pub(super) fn read(bytes: &[u8], hears: Hears<'_>) -> Heard {
     let mut heard = Heard::default();
     match Frame::parse(bytes, &Limits::default()) {
-        Frame::Single(message) => heard.take(message, hears),
-        Frame::Batch(messages) => messages.into_iter().for_each(|message| heard.take(message, hears)),
+        Frame::Single(message) => heard.take(message, bytes, hears),
+        Frame::Batch(messages) => {
+            let entries = serde_json::from_slice::<Vec<&RawValue>>(bytes).unwrap_or_default();
+            for (message, entry) in messages.into_iter().zip(entries) {
+                heard.take(message, entry.get().as_bytes(), hears);
+            }
+        }
     }
     heard
 }
 
 impl Heard {
-    fn take(&mut self, message: Message<'_>, hears: Hears<'_>) {
+    fn take(&mut self, message: Message<'_>, text: &[u8], hears: Hears<'_>) {
         match message {
             Message::Response(response) => {
                 self.answers.push((response.id.get().to_owned(), reply_of(response.outcome)));
@@ -125,15 +133,19 @@ impl Heard {
             Message::Call(Call { id: None, method, params }) => hears(Word { method: &method, params }),
             Message::Invalid(invalid) => {
                 tracing::debug!(flaw = %invalid.flaw, "a server said something that is no message");
+                self.broken.extend(broken::whose(text));
             }
         }
     }
 
-    /// The answer to a request of ours.
-    pub(super) fn answer_to(&mut self, id: u64) -> Option<Reply> {
+    /// The answer to a request of ours, which may be none that can be read.
+    pub(super) fn answer_to(&mut self, id: u64) -> Option<Result<Reply, Fault>> {
         let id = id.to_string();
+        if self.broken.contains(&id) {
+            return Some(Err(Fault::Lost(broken::NO_ANSWER.to_owned())));
+        }
         let at = self.answers.iter().position(|(of, _)| *of == id)?;
-        Some(self.answers.swap_remove(at).1)
+        Some(Ok(self.answers.swap_remove(at).1))
     }
 }
 

@@ -28,6 +28,7 @@ def tool(name, hints=None):
 def tools():
     reads = ["echo", "progress", "hang", "ask", "env", "grow", "log"]
     listed = [tool(name, {"readOnlyHint": True}) for name in reads]
+    listed += [tool("odd", {"readOnlyHint": True})] if "--odd" in FLAGS else []
     listed += [tool("count"), tool("fail"), tool("die"), {"name": "broken", "inputSchema": {"type": 7}}]
     return listed + [tool(name) for name in grown] + [tool("extra_%d" % at) for at in range(TOOLS)]
 
@@ -97,6 +98,21 @@ def reply(message, outcome):
     return head + ('"result":%s}' % result if error is None else '"error":%s}' % json.dumps(error))
 
 
+def odd(message, how):
+    """Bytes that answer a request and are no answer: what the tool `odd` says, which is there with --odd."""
+    head = b'{"jsonrpc":"2.0","id":%s,' % json.dumps(message["id"]).encode()
+    text = b'"result":{"content":[{"type":"text","text":"%s"}]}}'
+    kinds = {
+        "error_is_text": head + b'"error":"no"}',
+        "both": head + b'"result":{},"error":{"code":1,"message":"no"}}',
+        "latin": head + text % b"\xff\xfe",
+        "deep": head + b'"result":' + b"[" * 1000 + b"]" * 1000 + b"}",
+        "cut": head + b'"result":{"content":',
+        "in_a_batch": b"[" + head + b'"error":"no"}]',
+    }
+    return (text % (b"y" * 40_000_000) if how == "huge" else kinds[how]) + b"\n"
+
+
 def notice(method, params):
     return json.dumps({"jsonrpc": "2.0", "method": method, "params": params})
 
@@ -136,6 +152,10 @@ def stdio():
             asking.answers.put(message)
         elif message["method"] == "subscriptions/listen":
             listeners.append(say)
+        elif message["method"] == "tools/call" and message["params"]["name"] == "odd":
+            with out:
+                sys.stdout.buffer.write(odd(message, message["params"]["arguments"]["how"]))
+                sys.stdout.flush()
         elif "id" in message and "--mute" not in FLAGS:
             work = lambda message=message: write(reply(message, answer(message, say, asking(write))))
             threading.Thread(target=work, daemon=True).start()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::{Gateway, Peer, heard, script, state};
 
 /// A client of the handshake era that speaks for itself.
-struct Client {
+pub(crate) struct Client {
     web: reqwest::Client,
     url: String,
     session: Option<String>,
@@ -19,7 +19,7 @@ impl Client {
         Self { web: reqwest::Client::builder().no_proxy().build().unwrap(), url, session: None, ids: 0 }
     }
 
-    async fn post(&self, body: String) -> Response {
+    pub(crate) async fn post(&self, body: String) -> Response {
         let request = self.web.post(&self.url).header("content-type", "application/json");
         let request = request.header("accept", "application/json, text/event-stream");
         let request = match &self.session {
@@ -30,7 +30,7 @@ impl Client {
     }
 
     /// Opens a session.
-    async fn open(url: String) -> Self {
+    pub(crate) async fn open(url: String) -> Self {
         let mut client = Self::new(url);
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let body = json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params });
@@ -44,7 +44,7 @@ impl Client {
     }
 
     /// Calls a tool, and gives the answer as it came.
-    async fn call(&mut self, tool: &str, arguments: &str) -> (u16, String) {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: &str) -> (u16, String) {
         self.ids += 1;
         let id = self.ids;
         let params = format!(r#"{{"name":"{tool}","arguments":{arguments},"_meta":{{"progressToken":"t{id}"}}}}"#);
@@ -67,7 +67,7 @@ fn world(folder: &std::path::Path, era: &str) -> (Gateway, Peer, String) {
     (Gateway::start(folder, &config), peer, state)
 }
 
-fn at(gateway: &Gateway, name: &str) -> String {
+pub(crate) fn at(gateway: &Gateway, name: &str) -> String {
     format!("{}/servers/{name}/mcp", gateway.url)
 }
 

@@ -81,7 +81,10 @@ async fn open(app: &App, server: &Server, body: &Bytes) -> Response {
         Err(fault) => return answer::fault(name.as_str(), body, &fault),
     };
     let (say, mut says) = mpsc::channel(WAITING_MAX);
-    talk.ask(&call, say);
+    if let Err(in_flight) = talk.ask(&[&call], &say) {
+        return refused(ErrorCode::InvalidRequest, &in_flight.to_string());
+    }
+    drop(say);
     talk.write(body).await;
     let answered = tokio::time::timeout(server.spec().start_timeout.into(), first_answer(&mut says)).await;
     let text = match answered {
@@ -130,7 +133,8 @@ impl Behind {
             let Frame::Single(Message::Call(call)) = Frame::parse(&body, &Limits::default()) else { continue };
             let (say, mut says) = mpsc::channel(WAITING_MAX);
             let is_asked = call.id.is_some();
-            new.ask(&call, say);
+            new.ask(&[&call], &say).map_err(|in_flight| Fault::NeverSent(in_flight.to_string()))?;
+            drop(say);
             new.write(&body).await;
             if is_asked {
                 let answered = tokio::time::timeout(REOPEN, first_answer(&mut says)).await;
@@ -171,7 +175,6 @@ async fn post(app: &App, server: &Server, front: &Arc<ProcessFront>, parts: &Par
         Ok(talk) => talk,
         Err(fault) => return answer::fault(server.spec().name.as_str(), body, &fault),
     };
-    front.behind.said.note(&Word::of(body), &parts.headers, body);
     let calls: Vec<&Call<'_>> = messages
         .iter()
         .filter_map(|message| match message {
@@ -180,10 +183,12 @@ async fn post(app: &App, server: &Server, front: &Arc<ProcessFront>, parts: &Par
         })
         .collect();
     let (say, says) = mpsc::channel(WAITING_MAX);
-    for call in &calls {
-        talk.ask(call, say.clone());
+    if let Err(in_flight) = talk.ask(&calls, &say) {
+        let failure = Failure::new(ErrorCode::InvalidRequest, in_flight.to_string());
+        return answer::error(StatusCode::BAD_REQUEST, body, failure);
     }
     drop(say);
+    front.behind.said.note(&Word::of(body), &parts.headers, body);
     let is_written = if let [_] = messages.as_slice() { talk.write(body).await } else { write_each(&talk, body).await };
     if !is_written {
         let fault = Fault::Lost("its process has ended".to_owned());

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::events::Saying;
-use crate::envelope::{Call, Frame, Limits, Message};
+use crate::envelope::{Call, Frame, Id, Limits, Message};
 use crate::mcp::wire::meta::Meta;
 use crate::mcp::wire::object::{Members, quoted};
-use crate::upstream::{Outgoing, Running};
+use crate::upstream::{Outgoing, Running, broken};
 
 /// How many messages one stream may wait for its client to read. Beyond, notices are dropped and then the stream.
 pub(super) const WAITING_MAX: usize = 256;
@@ -31,7 +31,7 @@ pub(super) struct Talk {
 
 #[derive(Default)]
 struct Streams {
-    /// Where what is said about a request goes, by the text of its id.
+    /// Where what is said about a request goes, by the text of its id without escapes.
     asked: HashMap<String, Asked>,
     /// How many requests there were.
     count: u64,
@@ -40,6 +40,8 @@ struct Streams {
 }
 
 struct Asked {
+    /// Its id, as its client wrote it.
+    id: String,
     number: u64,
     token: Option<String>,
     say: mpsc::Sender<Saying>,
@@ -66,14 +68,29 @@ impl Talk {
         self.gone.is_cancelled()
     }
 
-    /// Has what is said about a request go to a stream.
-    pub(super) fn ask(&self, call: &Call<'_>, say: mpsc::Sender<Saying>) {
-        let Some(id) = call.id else { return };
-        let token = Meta::of(call.params).ok().and_then(|meta| meta.progress_token.map(|token| token.get().to_owned()));
+    /// Has what is said about requests go to a stream: about all of them, or where one has the id of another that has no
+    /// answer yet, about none.
+    ///
+    /// # Errors
+    /// The id that is in flight already.
+    pub(super) fn ask(&self, calls: &[&Call<'_>], say: &mpsc::Sender<Saying>) -> Result<(), InFlight> {
         let mut streams = lock(&self.streams);
-        streams.count += 1;
-        let number = streams.count;
-        streams.asked.insert(id.get().to_owned(), Asked { number, token, say });
+        let mut entered = Vec::new();
+        for call in calls {
+            let Some(id) = call.id.map(Id::get) else { continue };
+            let key = key_of(id);
+            if streams.asked.contains_key(&key) {
+                entered.iter().for_each(|key| drop(streams.asked.remove(key)));
+                return Err(InFlight(id.to_owned()));
+            }
+            let meta = Meta::of(call.params).ok();
+            let token = meta.and_then(|meta| meta.progress_token.map(|token| token.get().to_owned()));
+            streams.count += 1;
+            let asked = Asked { id: id.to_owned(), number: streams.count, token, say: say.clone() };
+            streams.asked.insert(key.clone(), asked);
+            entered.push(key);
+        }
+        Ok(())
     }
 
     /// Writes a message. False: the process has ended.
@@ -96,6 +113,16 @@ impl Talk {
     }
 }
 
+/// An id that a request has which is not answered yet.
+#[derive(Debug, thiserror::Error)]
+#[error("a request with the id {0} is in flight in this session; each needs an id of its own until it is answered")]
+pub(super) struct InFlight(String);
+
+/// An id as the server may write it otherwise than its client: with other escapes.
+fn key_of(id: &str) -> String {
+    serde_json::from_str::<String>(id).map_or_else(|_| id.to_owned(), |text| quoted(&text))
+}
+
 fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
     streams.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -104,7 +131,13 @@ impl Streams {
     fn hear(&mut self, line: &Bytes) {
         match Frame::parse(line, &Limits::default()) {
             Frame::Single(message) => self.place(&message, line),
-            Frame::Batch(_) => tracing::debug!("a batch of a server is passed over"),
+            // Each message of a batch belongs on a stream of its own.
+            Frame::Batch(messages) => {
+                let entries = serde_json::from_slice::<Vec<&RawValue>>(line).unwrap_or_default();
+                for (message, entry) in messages.iter().zip(entries) {
+                    self.place(message, &line.slice_ref(entry.get().as_bytes()));
+                }
+            }
         }
     }
 
@@ -112,7 +145,7 @@ impl Streams {
         let notice = || Saying { text: line.clone(), answer: None };
         match message {
             Message::Response(response) => {
-                if let Some(asked) = self.asked.remove(response.id.get()) {
+                if let Some(asked) = self.asked.remove(&key_of(response.id.get())) {
                     // A client that went away does not get its answer.
                     let _ = asked.say.try_send(Saying { text: line.clone(), answer: Some(StatusCode::OK) });
                 }
@@ -127,7 +160,12 @@ impl Streams {
                     self.held.push_back(line.clone());
                 }
             }
-            Message::Invalid(_) => tracing::debug!("a line of a server that is no message is passed over"),
+            Message::Invalid(_) => {
+                tracing::debug!("a line of a server is no message");
+                if let Some(asked) = broken::whose(line).and_then(|id| self.asked.remove(&key_of(&id))) {
+                    asked.fail(broken::NO_ANSWER);
+                }
+            }
         }
     }
 
@@ -149,11 +187,19 @@ impl Streams {
     }
 
     fn end(&mut self, why: &str) {
-        let message = quoted(&format!("{why}; what it was asked may have been done"));
-        for (id, asked) in self.asked.drain() {
-            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":{message}}}}}"#);
-            let _ = asked.say.try_send(Saying { text: text.into(), answer: Some(StatusCode::OK) });
+        for (_, asked) in self.asked.drain() {
+            asked.fail(why);
         }
+    }
+}
+
+impl Asked {
+    /// Answers in the server's place.
+    fn fail(self, why: &str) {
+        let (id, message) = (self.id, quoted(&format!("{why}; what it was asked may have been done")));
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":{message}}}}}"#);
+        // A client that went away does not get its answer.
+        let _ = self.say.try_send(Saying { text: text.into(), answer: Some(StatusCode::OK) });
     }
 }
 

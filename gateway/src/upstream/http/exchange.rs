@@ -17,6 +17,7 @@ use crate::mcp::wire::sse::read::{Event, Reader};
 use crate::mcp::wire::{Era, header};
 use crate::outbound::{Body, Stream, read as read_whole, told};
 use crate::upstream::ask::Ask;
+use crate::upstream::broken::NO_ANSWER;
 use crate::upstream::reply::{Fault, Hears, MESSAGE_MAX, Reply, read};
 
 /// How much of an answer without an error object is quoted, in bytes.
@@ -59,12 +60,13 @@ pub(super) async fn answer(
         return Err(Fault::SessionGone);
     }
     let mut heard = read(&text, hears);
-    let own = heard.answer_to(id);
+    // What is no answer and has a status of its own to say is told by that.
+    let own = heard.answer_to(id).filter(|own| own.is_ok() || status.is_success()).transpose()?;
     // An error about a request that could not be read has no id.
     let mut stray = || heard.answers.pop().map(|(_, reply)| reply).filter(|reply| matches!(reply, Reply::Refused(_)));
     match own.or_else(|| if status.is_success() { None } else { stray() }) {
         Some(reply) => Ok((head, reply)),
-        None if status.is_success() => Err(Fault::Lost("it answered with something that is no answer".to_owned())),
+        None if status.is_success() => Err(Fault::Lost(NO_ANSWER.to_owned())),
         None => Err(by_status(status.as_u16(), &head, &text)),
     }
 }
@@ -160,7 +162,7 @@ async fn follow(
             }
             let mut heard = read(event.data.as_bytes(), hears);
             if let Some(reply) = heard.answer_to(id) {
-                return Ok(Followed::Answered(reply));
+                return reply.map(Followed::Answered);
             }
             for text in heard.owed {
                 link.say(text).await?;

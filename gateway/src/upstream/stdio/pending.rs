@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::share::Shared;
 use crate::mcp::wire::meta;
 use crate::mcp::wire::object::Members;
+use crate::upstream::broken::NO_ANSWER;
 use crate::upstream::reply::{Fault, Reply, Word, read};
 
 /// How many notices of progress of one request may wait to be heard; more are dropped, for the next one says more.
@@ -97,8 +98,7 @@ impl Pending {
             _ => self.pass(&word),
         });
         for (id, reply) in heard.answers {
-            let asked = id.parse().ok().and_then(|id: u64| self.lock().asked.remove(&id));
-            match asked {
+            match self.answered(&id) {
                 Some(Asked::Own { answer, .. }) => {
                     // Whoever does not wait any more has called it off.
                     let _ = answer.send(Ok(reply));
@@ -107,7 +107,22 @@ impl Pending {
                 None => {}
             }
         }
+        for id in heard.broken {
+            match self.answered(&id) {
+                Some(Asked::Own { answer, .. }) => {
+                    let _ = answer.send(Err(Fault::Lost(NO_ANSWER.to_owned())));
+                }
+                Some(Asked::Passed(shared)) => shared.lost(NO_ANSWER),
+                None => {}
+            }
+        }
         heard.owed
+    }
+
+    /// Takes out the request that this id answers.
+    fn answered(&self, id: &str) -> Option<Asked> {
+        let id: u64 = id.parse().ok()?;
+        self.lock().asked.remove(&id)
     }
 
     fn progress(&self, params: Option<&RawValue>) {

@@ -111,7 +111,7 @@ async fn see_through(
         };
         let (hearing, complaining) = (hear(stdout, read), complaints.follow(stderr));
         tokio::pin!(speaking, hearing, complaining);
-        let mut is_silent = false;
+        let (mut is_silent, mut is_flooded) = (false, false);
         let mut has_complained = false;
         let mut waiting = std::pin::pin!(process.wait());
         let mut overdue = std::pin::pin!(overdue);
@@ -120,23 +120,30 @@ async fn see_through(
                 status = &mut waiting => break status.ok(),
                 () = &mut overdue => break None,
                 () = &mut speaking => {}
-                () = &mut hearing, if !is_silent => {
-                    is_silent = true;
-                    break timeout(CLOSING, &mut waiting).await.ok().and_then(Result::ok);
+                heard = &mut hearing, if !is_silent => {
+                    (is_silent, is_flooded) = (true, heard == Heard::Flood);
+                    // It waits for a reader, and there is none any more.
+                    let closing = if is_flooded { Duration::ZERO } else { CLOSING };
+                    break timeout(closing, &mut waiting).await.ok().and_then(Result::ok);
                 }
                 () = &mut complaining, if !has_complained => has_complained = true,
             }
         };
         let last = async {
             if !is_silent {
-                hearing.await;
+                let _ = hearing.await;
             }
             if !has_complained {
                 complaining.await;
             }
         };
         // What was said last may say why.
-        let _ = timeout(OUTPUT_TIMEOUT, last).await;
+        let waits_for = if is_flooded { Duration::ZERO } else { OUTPUT_TIMEOUT };
+        let _ = timeout(waits_for, last).await;
+        if is_flooded {
+            tracing::warn!(target: "server", "printed a line of more than {MESSAGE_MAX} bytes; it is ended");
+            return format!("the server's process was ended: it printed a line of more than {MESSAGE_MAX} bytes");
+        }
         status
     };
     let tail = complaints.tail();
@@ -166,25 +173,32 @@ async fn speak(stdin: Option<impl AsyncWrite + Unpin>, mut to_write: mpsc::Recei
     }
 }
 
-async fn hear(stdout: Option<impl AsyncRead + Unpin>, read: &mpsc::Sender<Bytes>) {
-    let Some(stdout) = stdout else { return };
-    let mut lines = Lines::new(stdout, MESSAGE_MAX);
+/// Why no more is heard.
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    /// There is no more, or nobody to hear it.
+    All,
+    /// A line was too long to be a message. Whose answer it is nobody can tell, so whoever waits waits in vain.
+    Flood,
+}
+
+async fn hear(stdout: Option<impl AsyncRead + Unpin>, read: &mpsc::Sender<Bytes>) -> Heard {
+    let Some(stdout) = stdout else { return Heard::All };
+    let mut lines = Lines::new(stdout, MESSAGE_MAX).strict();
     loop {
         match lines.next().await {
             Ok(Line::Text(text)) if text.trim_ascii().is_empty() => {}
             Ok(Line::Text(text)) if matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) => {
                 if read.send(text).await.is_err() {
-                    return;
+                    return Heard::All;
                 }
             }
             Ok(Line::Text(text)) => {
                 let excerpt = String::from_utf8_lossy(&text[..text.len().min(EXCERPT_MAX)]);
                 tracing::debug!(target: "server", "printed something that is no message: {excerpt}");
             }
-            Ok(Line::TooLong) => {
-                tracing::warn!(target: "server", "printed a line of more than {MESSAGE_MAX} bytes; it is passed over")
-            }
-            Ok(Line::End) | Err(_) => return,
+            Ok(Line::TooLong) => return Heard::Flood,
+            Ok(Line::End) | Err(_) => return Heard::All,
         }
     }
 }
