@@ -33,7 +33,11 @@ impl Gateway {
         let text = join.as_ref().map(reach_schemas::Secret::reveal);
         let has_secret = text.is_some_and(|text| self.identity.is_secret_of(&agent.namespace(), text));
         let join = text.filter(|_| !has_secret).map(hash);
-        let hosts = self.hosts(host);
+        let Some(host) = self.name(host) else {
+            let message = "a proof names the gateway that it is for, and this one was called by no name: set \
+                           `auth.public_url`, and name that";
+            return Err(Failure::new(ErrorCode::Unauthenticated, message));
+        };
         let _turn = self.identity.changing.lock().await;
         let now = self.now();
         let (admitted, ticket) = {
@@ -42,7 +46,7 @@ impl Gateway {
                 agent: &agent,
                 key: (&key, &thumbprint),
                 proof: &proof,
-                hosts: hosts.as_deref(),
+                hosts: &[host],
                 join: join.as_deref(),
                 has_secret,
             };
@@ -87,11 +91,11 @@ impl Gateway {
         grant.map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
     }
 
-    /// By which names the gateway may be called. What a caller says it called it by counts only where no name is set: a
-    /// proof is good for the one gateway that it names.
-    fn hosts<'a>(&'a self, said: Option<&'a str>) -> Option<Vec<&'a str>> {
+    /// By which name the gateway is called. What a caller says it called it by counts only where no name is set: a proof is
+    /// good for the one gateway that it names.
+    fn name<'a>(&'a self, said: Option<&'a str>) -> Option<&'a str> {
         let set = self.identity.settings().public_url.as_deref();
         let set = set.and_then(|url| url.split_once("://")).map(|(_, rest)| rest.trim_end_matches('/'));
-        set.map(|host| host.split('/').next().unwrap_or(host)).or(said).map(|host| vec![host])
+        set.map(|host| host.split('/').next().unwrap_or(host)).or(said)
     }
 }
