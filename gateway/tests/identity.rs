@@ -21,5 +21,7 @@ mod roles;
 mod sdk;
 #[path = "identity/signer.rs"]
 mod signer;
+#[path = "identity/strangers.rs"]
+mod strangers;
 #[path = "identity/world.rs"]
 mod world;

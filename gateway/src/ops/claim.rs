@@ -102,14 +102,17 @@ impl Gateway {
         Ok(claimed)
     }
 
-    /// Whether what was offered still holds: cards change, and what they no longer say is not given out.
+    /// Whether what was offered still holds: cards change, and what they no longer say is not given out. Of a task that
+    /// was never the agent's it is not told whether there is one, nor where it is.
     async fn may_still_have(&self, agent: &AgentId, task_id: TaskId) -> Result<bool, Failure> {
         let Some(task) = self.load(task_id).await? else { return Ok(false) };
         let offered = task.state.phase.offered_to(agent).or_else(|| {
             task.live_attempt().filter(|attempt| &attempt.agent_id == agent).map(|attempt| &attempt.capability)
         });
-        // One that was claimed by another is refused by the task itself.
-        let Some(capability) = offered else { return Ok(true) };
+        // One that it had is refused by the task itself, which says where it is now.
+        let Some(capability) = offered else {
+            return Ok(task.state.attempts.iter().any(|attempt| &attempt.agent_id == agent));
+        };
         let caller = self.caller_of(&task);
         let fleet = self.fleet();
         Ok(fleet.node(agent).is_some_and(|node| {

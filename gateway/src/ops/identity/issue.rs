@@ -24,11 +24,21 @@ impl Gateway {
     /// # Errors
     /// The proof proves nothing, the join token lets it not in, or the key is not the one that is known.
     pub async fn issue(&self, request: TokenIssue, host: Option<&str>) -> Result<AgentToken, Failure> {
+        self.let_in(request, host, || Ok(())).await
+    }
+
+    /// As [`Gateway::issue`], if it `may` be let in beyond that. Whether it may, and whether the name is one of the gateway's
+    /// own, is asked and told only once it has proven something, and before anything is used up or known otherwise.
+    async fn let_in(
+        &self,
+        request: TokenIssue,
+        host: Option<&str>,
+        may: impl FnOnce() -> Result<(), Failure> + Send,
+    ) -> Result<AgentToken, Failure> {
         let TokenIssue { agent_id: agent, join, proof } = request;
         let Some(signed) = read_proof(proof.reveal()) else {
             return Err(refused(Refusal::Proof(ProofFlaw::Foreign)));
         };
-        self.refuse_own(&agent)?;
         let SignedProof { proof, key, thumbprint } = signed;
         let text = join.as_ref().map(reach_schemas::Secret::reveal);
         let has_secret = text.is_some_and(|text| self.identity.is_secret_of(&agent.namespace(), text));
@@ -53,6 +63,8 @@ impl Gateway {
             let admitted = book.admit(&joining, now, self.identity.settings().lifetimes.skew).map_err(refused)?;
             (admitted, join.and_then(|hash| book.joins.get(&hash).cloned()))
         };
+        self.refuse_own(&agent)?;
+        may()?;
         // A join token is used up first: of two that come with it, on whichever gateway, one gets in.
         if let Some(ticket) = ticket
             && !self.keep_identity(Change::Take(IdentityRow::Join(ticket)), Vec::new()).await?
@@ -81,7 +93,10 @@ impl Gateway {
         let Enrolment { card, join, proof } = enrolment;
         Checked::new(card.clone()).map_err(|error| bad_card(&error))?;
         let agent_id = card.agent_id.clone();
-        let token = self.issue(TokenIssue { agent_id: agent_id.clone(), join, proof }, host).await?;
+        let request = TokenIssue { agent_id: agent_id.clone(), join, proof };
+        let token = self
+            .let_in(request, host, || self.may_register(&card).and_then(|()| self.may_go_where_it_says(&card)))
+            .await?;
         let registered = self.register(self.grant_itself(&agent_id)?, card, connection).await?;
         Ok(Registered { token: Some(token), ..registered })
     }
