@@ -11,6 +11,8 @@ mod attacks;
 mod copies;
 #[path = "identity/days.rs"]
 mod days;
+#[path = "identity/ended.rs"]
+mod ended;
 #[path = "identity/oauth.rs"]
 mod oauth;
 #[path = "identity/roads.rs"]

@@ -57,7 +57,7 @@ impl Gateway {
             let rung = bell.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
-            let tasks = self.claim_some(agent, limit, lease).await?;
+            let tasks = self.claim_some(agent, limit, lease, gone).await?;
             let is_over = !tasks.is_empty()
                 || tokio::select! {
                     rung = tokio::time::timeout_at(until, rung) => rung.is_err(),
@@ -80,7 +80,13 @@ impl Gateway {
         Ok(most.saturating_sub(fleet.in_flight(agent)))
     }
 
-    async fn claim_some(&self, agent: &AgentId, limit: u32, lease: Span) -> Result<Vec<Delivery>, Failure> {
+    async fn claim_some(
+        &self,
+        agent: &AgentId,
+        limit: u32,
+        lease: Span,
+        gone: &CancellationToken,
+    ) -> Result<Vec<Delivery>, Failure> {
         let limit = limit.min(self.room(agent)?) as usize;
         let mut claimed = Vec::new();
         if limit == 0 {
@@ -88,6 +94,9 @@ impl Gateway {
         }
         // More are looked at than are wanted: others may be claiming the same ones.
         for task_id in self.open.claimable(agent, limit + 32) {
+            if gone.is_cancelled() {
+                break;
+            }
             match self.claim_one(agent, task_id, lease).await {
                 Ok(delivery) => claimed.push(delivery),
                 Err(failure) if failure.code == ErrorCode::ClaimLost || failure.code == ErrorCode::WrongPhase => {}

@@ -100,6 +100,10 @@ fn the_token_before_the_one_in_use_lives_ten_minutes_at_most() {
     check(&book, &next, 0, Ok(()));
     let used = book.principals[&news].used(&next, at(100)).unwrap();
     assert_eq!(used.used(&next, at(200)), None, "it is the first use that counts");
+    for generation in [0, 2] {
+        let other = claims(|c| (c.generation, c.rot) = (generation, 5));
+        assert_eq!(used.used(&other, at(200)), None, "it has no token of this generation after it");
+    }
     book.principals.insert(news, used);
     check(&book, &claims(|_| {}), 700, Ok(()));
     check(&book, &claims(|_| {}), 701, Err(Rejection::Replaced));
