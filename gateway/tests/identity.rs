@@ -15,6 +15,8 @@ mod copies;
 mod days;
 #[path = "identity/matrix.rs"]
 mod matrix;
+#[path = "identity/ended.rs"]
+mod ended;
 #[path = "identity/oauth.rs"]
 mod oauth;
 #[path = "identity/roads.rs"]
@@ -25,5 +27,7 @@ mod roles;
 mod sdk;
 #[path = "identity/signer.rs"]
 mod signer;
+#[path = "identity/strangers.rs"]
+mod strangers;
 #[path = "identity/world.rs"]
 mod world;

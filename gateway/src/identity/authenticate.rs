@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use reach_core::access::Operator;
-use reach_core::identity::{Claims, Rejection};
+use reach_core::identity::{Book, Claims, Principal, Rejection};
 use reach_schemas::{ErrorCode, Failure, Role, Timestamp};
 
 use super::pass::{AgentPass, OperatorPass, Pass};
@@ -111,16 +111,27 @@ impl Identity {
                 let Some(hash) = &operator.hash else { return Ok(()) };
                 self.book().operator(hash, now).map(|_| ()).ok_or(Rejection::Revoked)
             }
-            Pass::Agent(agent) => {
-                let (token, lifetimes) = (agent.token(), &self.settings.lifetimes);
-                if token.expires_at + lifetimes.skew <= now {
-                    return Err(Rejection::Expired);
-                }
-                let book = self.book();
-                let principal = book.principals.get(&agent.agent_id).ok_or(Rejection::Unknown)?;
-                principal.check((agent.generation, token.rot, &token.jti), now, lifetimes)
-            }
+            Pass::Agent(agent) => self.standing(&self.book(), agent, now).map(|_| ()),
         }
+    }
+
+    /// What is known of an agent whose pass still holds.
+    ///
+    /// # Errors
+    /// It does not, and why.
+    pub(super) fn standing<'b>(
+        &self,
+        book: &'b Book,
+        pass: &AgentPass,
+        now: Timestamp,
+    ) -> Result<&'b Principal, Rejection> {
+        let (token, lifetimes) = (pass.token(), &self.settings.lifetimes);
+        if token.expires_at + lifetimes.skew <= now {
+            return Err(Rejection::Expired);
+        }
+        let principal = book.principals.get(&pass.agent_id).ok_or(Rejection::Unknown)?;
+        principal.check((pass.generation, token.rot, &token.jti), now, lifetimes)?;
+        Ok(principal)
     }
 
     /// When a pass ends by itself at the latest. None: it does not.

@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use reach_core::identity::{Book, Claims, Confirmation, KeyState, Principal};
+use reach_core::identity::{Book, Claims, Confirmation, KeyState, Principal, Rejection};
 use reach_schemas::call::AgentToken;
 use reach_schemas::{AgentId, Namespace, Secret, Timestamp};
 use serde_json::Value;
@@ -197,14 +197,20 @@ impl Identity {
     }
 
     /// The agent's next token, if it is time for it. On a connection that lasts, it is the one that this goes on under.
-    pub(crate) fn next_token(&self, pass: &AgentPass, now: Timestamp) -> Option<AgentToken> {
+    ///
+    /// # Errors
+    /// What the agent has shown holds no more: that is looked at and the token is signed while the book is held, so that
+    /// nothing is signed once a revocation or another copy is in it.
+    pub(crate) fn next_token(&self, pass: &AgentPass, now: Timestamp) -> Result<Option<AgentToken>, Rejection> {
+        let book = self.book();
+        let principal = self.standing(&book, pass, now)?;
         let token = pass.token();
         if now < token.renew_at {
-            return None;
+            return Ok(None);
         }
-        let principal = self.book().principals.get(&pass.agent_id).cloned()?;
-        let (next, claims) = self.sign(&principal, token.rot + 1, now)?;
+        // A pass that stands is of the generation that its agent has.
+        let Some((next, claims)) = self.sign(principal, token.rot + 1, now) else { return Ok(None) };
         pass.renew(Token::of(&claims));
-        Some(next)
+        Ok(Some(next))
     }
 }

@@ -78,6 +78,15 @@ impl Gateway {
         connection: Option<SessionId>,
     ) -> Result<Registered, Failure> {
         grant.acts_as(&card.agent_id).map_err(forbidden)?;
+        self.may_register(&card)?;
+        self.admit(card, connection, false, &grant.caller().to_string()).await
+    }
+
+    /// Whether an agent may be taken in with this card, as far as that can be told before it is.
+    ///
+    /// # Errors
+    /// The name is the gateway's own, or something on the card is not for callers: what, and why.
+    pub(super) fn may_register(&self, card: &AgentCard) -> Result<(), Failure> {
         self.refuse_own(&card.agent_id)?;
         let is_command = card.endpoints.iter().any(|endpoint| endpoint.protocol == Protocol::Process);
         if (is_command || card.probe.command.is_some()) && !self.settings().allow_process {
@@ -100,8 +109,7 @@ impl Gateway {
         if self.fleet().node(&card.agent_id).is_some_and(|node| server_name(&node.card).is_some()) {
             return Err(of_a_server(&card.agent_id));
         }
-        self.may_declare(&card)?;
-        self.admit(card, connection, false, &grant.caller().to_string()).await
+        self.may_declare(card)
     }
 
     /// Whether the policy lets the agent declare what is on its card. The operator's own agents and servers are not asked.
@@ -118,6 +126,13 @@ impl Gateway {
     /// is held: others hold this one and ask for the fleet.
     fn is_own(&self, agent: &AgentId) -> bool {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(agent)
+    }
+
+    /// Checks whether the gateway may go where the card says that the agent is, and where its failures are to be told.
+    pub(super) fn may_go_where_it_says(&self, card: &AgentCard) -> Result<(), Failure> {
+        let settings = self.settings.load_full();
+        Self::check_endpoints(&settings.endpoints, card)?;
+        Self::check_failure_callbacks(&settings.webhooks.guard, card)
     }
 
     /// Checks whether the gateway may go where the card says that the agent is.
@@ -152,9 +167,7 @@ impl Gateway {
         actor: &str,
     ) -> Result<Registered, Failure> {
         let checked = Checked::new(card).map_err(|error| bad_card(&error))?;
-        let settings = self.settings.load_full();
-        Self::check_endpoints(&settings.endpoints, checked.card())?;
-        Self::check_failure_callbacks(&settings.webhooks.guard, checked.card())?;
+        self.may_go_where_it_says(checked.card())?;
         let card = checked.card().clone();
         let agent = card.agent_id.clone();
         self.keep(&card, is_anew, actor).await?;
@@ -259,7 +272,7 @@ impl Gateway {
         let due_at = self.fleet().heartbeat(&beat, now).ok_or_else(|| agent_not_found(agent))?;
         let mut stop = Vec::new();
         for work in &beat.working_on {
-            if !self.renew(work.task_id, work.token).await {
+            if !self.renew(agent, work.task_id, work.token).await {
                 stop.push(Working { task_id: work.task_id, token: work.token });
             }
         }
@@ -267,10 +280,10 @@ impl Gateway {
         Ok(HeartbeatAnswer { heartbeat_due_at: due_at, stop, waiting, token: None })
     }
 
-    /// Renews the lease of an attempt. False: it is not the agent's any more.
-    async fn renew(&self, task_id: TaskId, token: FencingToken) -> bool {
+    /// Renews the lease of an attempt. False: it is not the agent's any more, or never was.
+    async fn renew(&self, agent: &AgentId, task_id: TaskId, token: FencingToken) -> bool {
         let Ok(Some(task)) = self.load(task_id).await else { return false };
-        if task.live_attempt().is_none_or(|attempt| attempt.token != token) {
+        if task.live_attempt().is_none_or(|attempt| attempt.token != token || &attempt.agent_id != agent) {
             return false;
         }
         // A refusal here is that there is nothing to renew.

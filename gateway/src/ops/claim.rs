@@ -57,7 +57,7 @@ impl Gateway {
             let rung = bell.notified();
             tokio::pin!(rung);
             rung.as_mut().enable();
-            let tasks = self.claim_some(agent, limit, lease).await?;
+            let tasks = self.claim_some(agent, limit, lease, gone).await?;
             let is_over = !tasks.is_empty()
                 || tokio::select! {
                     rung = tokio::time::timeout_at(until, rung) => rung.is_err(),
@@ -80,7 +80,13 @@ impl Gateway {
         Ok(most.saturating_sub(fleet.in_flight(agent)))
     }
 
-    async fn claim_some(&self, agent: &AgentId, limit: u32, lease: Span) -> Result<Vec<Delivery>, Failure> {
+    async fn claim_some(
+        &self,
+        agent: &AgentId,
+        limit: u32,
+        lease: Span,
+        gone: &CancellationToken,
+    ) -> Result<Vec<Delivery>, Failure> {
         let limit = limit.min(self.room(agent)?) as usize;
         let mut claimed = Vec::new();
         if limit == 0 {
@@ -88,6 +94,9 @@ impl Gateway {
         }
         // More are looked at than are wanted: others may be claiming the same ones.
         for task_id in self.open.claimable(agent, limit + 32) {
+            if gone.is_cancelled() {
+                break;
+            }
             match self.claim_one(agent, task_id, lease).await {
                 Ok(delivery) => claimed.push(delivery),
                 Err(failure) if failure.code == ErrorCode::ClaimLost || failure.code == ErrorCode::WrongPhase => {}
@@ -102,14 +111,17 @@ impl Gateway {
         Ok(claimed)
     }
 
-    /// Whether what was offered still holds: cards change, and what they no longer say is not given out.
+    /// Whether what was offered still holds: cards change, and what they no longer say is not given out. Of a task that
+    /// was never the agent's it is not told whether there is one, nor where it is.
     async fn may_still_have(&self, agent: &AgentId, task_id: TaskId) -> Result<bool, Failure> {
         let Some(task) = self.load(task_id).await? else { return Ok(false) };
         let offered = task.state.phase.offered_to(agent).or_else(|| {
             task.live_attempt().filter(|attempt| &attempt.agent_id == agent).map(|attempt| &attempt.capability)
         });
-        // One that was claimed by another is refused by the task itself.
-        let Some(capability) = offered else { return Ok(true) };
+        // One that it had is refused by the task itself, which says where it is now.
+        let Some(capability) = offered else {
+            return Ok(task.state.attempts.iter().any(|attempt| &attempt.agent_id == agent));
+        };
         let caller = self.caller_of(&task);
         let fleet = self.fleet();
         Ok(fleet.node(agent).is_some_and(|node| {

@@ -3,6 +3,7 @@
 use reach_core::access::Grant;
 use reach_schemas::call::{TaskWait, WAIT_MAX};
 use reach_schemas::{ErrorCode, Failure, Span, Submit, TaskId, TaskView};
+use tokio_util::sync::CancellationToken;
 
 use super::bounds;
 use crate::gateway::{Gateway, task_not_found};
@@ -19,26 +20,46 @@ impl Gateway {
     /// # Errors
     /// The wait is too long, or there is no such task that the caller may see.
     pub async fn wait(&self, grant: Grant, request: TaskWait) -> Result<TaskView, Failure> {
+        self.wait_unless(&CancellationToken::new(), grant, request).await
+    }
+
+    /// As [`Gateway::wait`], and no longer than until nobody hears the answer any more.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn wait_unless(
+        &self,
+        gone: &CancellationToken,
+        grant: Grant,
+        request: TaskWait,
+    ) -> Result<TaskView, Failure> {
         let wait = bounds::wait(request.wait, WAIT)?;
         self.visible(&grant, request.task_id).await?;
-        let view = self.wait_for(request.task_id, wait).await?;
+        let view = self.wait_for(gone, request.task_id, wait).await?;
         Ok(self.seen_by(&grant, view))
     }
 
-    pub(crate) async fn wait_for(&self, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
+    async fn wait_for(&self, gone: &CancellationToken, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
         let waiter = self.waiters.register(id);
         let task = self.load(id).await?.ok_or_else(task_not_found)?;
         if task.state.phase.name().is_final() {
             return Ok(task.view());
         }
-        self.wait_on(waiter, id, wait).await
+        self.wait_on(gone, waiter, id, wait).await
     }
 
     /// Waits on a waiter that was registered before the task was last read as unfinished.
-    async fn wait_on(&self, mut waiter: Waiter, id: TaskId, wait: Span) -> Result<TaskView, Failure> {
+    async fn wait_on(
+        &self,
+        gone: &CancellationToken,
+        mut waiter: Waiter,
+        id: TaskId,
+        wait: Span,
+    ) -> Result<TaskView, Failure> {
         let finished = tokio::select! {
             finished = tokio::time::timeout(wait.into(), waiter.finished()) => finished.ok().flatten(),
             () = self.stopping.cancelled() => None,
+            () = gone.cancelled() => None,
         };
         if let Some(task) = finished {
             return Ok(task.view());
@@ -46,6 +67,9 @@ impl Gateway {
         // The wait is over; a wake that was lost is made good by reading once more. Whatever goes on is on disk before
         // its id is given out.
         let task = self.load(id).await?.ok_or_else(task_not_found)?;
+        if gone.is_cancelled() {
+            return Ok(task.view());
+        }
         Ok(self.promised(task).await?.view())
     }
 
@@ -56,6 +80,19 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::submit`]; or the wait was over and the task cannot be made durable.
     pub async fn reach(&self, grant: Grant, submit: Submit) -> Result<TaskView, Failure> {
+        self.reach_unless(&CancellationToken::new(), grant, submit).await
+    }
+
+    /// As [`Gateway::reach`], and no longer than until nobody hears the answer any more; the task goes on all the same.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn reach_unless(
+        &self,
+        gone: &CancellationToken,
+        grant: Grant,
+        submit: Submit,
+    ) -> Result<TaskView, Failure> {
         let id = self.new_task_id();
         let waiter = self.waiters.register(id);
         let asked = submit.wait;
@@ -65,9 +102,9 @@ impl Gateway {
         let mut end = if view.phase.is_final() {
             view.clone()
         } else if view.task_id == id {
-            self.wait_on(waiter, id, wait).await?
+            self.wait_on(gone, waiter, id, wait).await?
         } else {
-            self.wait_for(view.task_id, wait).await?
+            self.wait_for(gone, view.task_id, wait).await?
         };
         end.replayed = view.replayed;
         if !end.phase.is_final() {

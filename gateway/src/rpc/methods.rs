@@ -69,10 +69,10 @@ impl Context {
     /// An agent is still here. The answer has its next token, if it is time for that.
     ///
     /// # Errors
-    /// As [`Gateway::heartbeat`].
+    /// As [`Gateway::heartbeat`]; or the caller was revoked, or another copy has come, while it was worked on.
     pub async fn heartbeat(&self, beat: Heartbeat) -> Result<HeartbeatAnswer, Failure> {
         let answer = self.gateway.heartbeat(self.grant(Method::AgentHeartbeat, None)?, beat).await?;
-        Ok(HeartbeatAnswer { token: self.gateway.next_token(&self.pass), ..answer })
+        Ok(HeartbeatAnswer { token: self.gateway.next_token(&self.pass)?, ..answer })
     }
 
     /// Writes down that a call was refused. What is taken on as a task is written down where it is refused.
@@ -97,8 +97,8 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     };
     let asked = Asked { transport: context.transport, parent: context.traceparent };
     let flaw = |outcome: &Outcome| outcome.as_ref().err().map(|error| error.message().to_owned());
-    let outcome =
-        asked.answer(context.gateway.spans(), || method.name().into(), carry_out(context, method, call), flaw).await;
+    let work = while_known(context, method, call);
+    let outcome = asked.answer(context.gateway.spans(), || method.name().into(), work, flaw).await;
     if let Err(error) = &outcome
         && !matches!(method, Method::Reach | Method::TaskSubmit)
         && let Some(code) = ErrorCode::by_number(error.code())
@@ -108,9 +108,22 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     outcome
 }
 
+/// Has what may wait end when its caller is not known any more. What does not wait has its answer: by some of it the caller
+/// ends its own token.
+async fn while_known(context: &Context, method: Method, call: Call<'_>) -> Outcome {
+    let may_wait = matches!(method, Method::Reach | Method::TaskWait | Method::TaskClaim);
+    let (gone, pass) = match (may_wait, &context.pass) {
+        (true, Pass::Agent(_) | Pass::Operator(_)) => (context.gone.child_token(), &context.pass),
+        (true, Pass::Open | Pass::Nobody) | (false, _) => (context.gone.clone(), &Pass::Open),
+    };
+    let work = std::pin::pin!(carry_out(context, &gone, method, call));
+    let done = context.gateway.while_known(pass, &gone, work).await;
+    done.unwrap_or_else(|failure| Err(error_of(failure, None)))
+}
+
 /// Only a wait lives long: what it is must be small, so that thousands of them may wait. Everything else has a place of its
 /// own for as long as it takes.
-async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome {
+async fn carry_out(context: &Context, gone: &CancellationToken, method: Method, call: Call<'_>) -> Outcome {
     let gateway = &context.gateway;
     let grant = |agent: Option<&AgentId>| context.granted(method, agent);
     macro_rules! ask {
@@ -126,17 +139,15 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         Method::AgentGet => answer(gateway.agent(grant(None)?, &decode_params(call.params)?)),
         Method::AgentList => answer(gateway.agents(grant(None)?, &decode_params(call.params)?)),
         Method::CapabilityFind => find(context, method, &call),
-        Method::Reach => Box::pin(reach(context, method, call)).await,
+        Method::Reach => Box::pin(reach(context, gone, call)).await,
         Method::Resolve => resolve(context, method, &call),
         Method::TaskSubmit => Box::pin(submit(context, method, call)).await,
-        Method::TaskWait => answer(gateway.wait(grant(None)?, decode_params(call.params)?).await),
+        Method::TaskWait => answer(gateway.wait_unless(gone, grant(None)?, decode_params(call.params)?).await),
         Method::TaskGet => ask!(get),
         Method::TaskList => ask!(list),
         Method::TaskCancel => ask!(cancel),
         Method::TaskExplain => ask!(explain),
-        Method::TaskClaim => {
-            answer(Box::pin(gateway.claim(grant(None)?, decode_params(call.params)?, &context.gone)).await)
-        }
+        Method::TaskClaim => answer(Box::pin(gateway.claim(grant(None)?, decode_params(call.params)?, gone)).await),
         Method::TaskAccept => ask!(accept),
         Method::TaskProgress => ask!(progress),
         Method::TaskComplete => ask!(complete),
@@ -191,9 +202,9 @@ fn resolve(context: &Context, method: Method, call: &Call<'_>) -> Outcome {
     answer(context.gateway.resolve(grant, &submit))
 }
 
-async fn reach(context: &Context, method: Method, call: Call<'_>) -> Outcome {
-    let (grant, submit) = handed_in(context, method, &call)?;
-    answer(context.gateway.reach(grant, submit).await)
+async fn reach(context: &Context, gone: &CancellationToken, call: Call<'_>) -> Outcome {
+    let (grant, submit) = handed_in(context, Method::Reach, &call)?;
+    answer(context.gateway.reach_unless(gone, grant, submit).await)
 }
 
 async fn submit(context: &Context, method: Method, call: Call<'_>) -> Outcome {

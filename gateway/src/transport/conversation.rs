@@ -66,19 +66,20 @@ pub(super) struct Outgoing {
 }
 
 impl Conversation {
-    /// Opens a session with a peer. None: it was closed at once.
+    /// Opens a session with a peer, over a transport and by the name by which the peer called the gateway, if it did by one.
+    /// None: it was closed at once.
     pub(super) fn open(
         gateway: &Arc<Gateway>,
         pass: Pass,
         drain: &Drain,
-        transport: &'static str,
+        (transport, host): (&'static str, Option<Arc<str>>),
     ) -> Option<(Self, Outgoing)> {
         let at_close = Arc::clone(gateway);
         let (handle, pushes) = gateway.sessions().open(move |agents| at_close.disconnected(&agents));
         let connection = Connection { session: handle.id(), sender: handle.sender()? };
         Some(Self::over(gateway, pass.clone(), drain, pushes, |_, gone| {
             let (gateway, connection, gone) = (Arc::clone(gateway), Some(connection), gone.clone());
-            let context = Context { gateway, pass, host: None, connection, traceparent: None, gone, transport };
+            let context = Context { gateway, pass, host, connection, traceparent: None, gone, transport };
             Dialect::Rpc { context, handle: Arc::new(handle) }
         }))
     }

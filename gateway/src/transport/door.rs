@@ -42,11 +42,11 @@ pub(super) fn admit(app: &App, request: &mut Request) -> Result<Pass, Response> 
     let pass = match app.gateway.authenticate(request.headers()) {
         Ok(Pass::Nobody) if !is_public(path) && !is_for_newcomers(request.method(), path) => {
             let failure = app.gateway.check(&Pass::Nobody).err();
-            return Err(turned_away(app, request, failure.unwrap_or_else(unknown)));
+            return Err(turned_away(app, path, request.headers(), failure.unwrap_or_else(unknown)));
         }
         Ok(pass) => pass,
         Err(_) if is_public(path) => Pass::Nobody,
-        Err(failure) => return Err(turned_away(app, request, failure)),
+        Err(failure) => return Err(turned_away(app, path, request.headers(), failure)),
     };
     request.extensions_mut().insert(pass.clone());
     Ok(pass)
@@ -67,9 +67,8 @@ fn unknown() -> Failure {
     Failure::new(ErrorCode::Unauthenticated, "it is not known who calls")
 }
 
-fn turned_away(app: &App, request: &Request, failure: Failure) -> Response {
+fn turned_away(app: &App, path: &str, headers: &HeaderMap, failure: Failure) -> Response {
     let code = failure.code;
-    let path = request.uri().path();
     app.gateway.refused(Pass::Nobody.to_string(), template_of(path), code, &failure.message);
     let mut response = if path == "/rpc" || path == mcp::PATH || path.starts_with("/servers/") {
         let text = refused(error_of(failure, None));
@@ -79,7 +78,7 @@ fn turned_away(app: &App, request: &Request, failure: Failure) -> Response {
     };
     // Each endpoint of MCP is a resource of its own: what is told of it is below its own path.
     let below = if path == mcp::PATH || path.starts_with("/servers/") { path } else { "" };
-    challenge_at(app, request.headers(), below, &mut response, Some(code));
+    challenge_at(app, headers, below, &mut response, Some(code));
     response
 }
 
@@ -129,6 +128,44 @@ pub(super) fn host_of(headers: &HeaderMap) -> Option<&str> {
 /// What was found out of who a request is by, when it was let in.
 pub(super) fn pass_of(extensions: &Extensions) -> Pass {
     extensions.get().cloned().unwrap_or(Pass::Nobody)
+}
+
+/// What is needed of a request to turn its caller away while it is worked on.
+pub(super) struct Asked {
+    path: String,
+    headers: HeaderMap,
+}
+
+impl Asked {
+    /// None: it is answered in any case. Frames of JSON-RPC see to it call by call; and by what leads to a token, or ends one,
+    /// a caller ends what it came with.
+    pub(super) fn of(request: &Request) -> Option<Self> {
+        let (path, headers) = (request.uri().path(), request.headers());
+        if is_public(path) || is_for_newcomers(request.method(), path) {
+            return None;
+        }
+        let kept = [header::HOST, header::AUTHORIZATION].into_iter();
+        let headers = kept.filter_map(|name| headers.get(&name).cloned().map(|value| (name, value))).collect();
+        Some(Self { path: path.to_owned(), headers })
+    }
+}
+
+/// Waits for an answer for as long as its caller may have it. If that ends before, the caller is turned away at once, as its
+/// next request would be, and what was begun goes on as if the caller had gone away.
+pub(super) async fn while_known(
+    app: &App,
+    pass: &Pass,
+    asked: Option<Asked>,
+    answer: impl Future<Output = Response>,
+) -> Response {
+    let (Some(asked), Pass::Agent(_) | Pass::Operator(_)) = (asked, pass) else { return answer.await };
+    let answer = std::pin::pin!(answer);
+    let ended = std::pin::pin!(app.gateway.ended(pass));
+    tokio::select! {
+        biased;
+        ended = ended => turned_away(app, &asked.path, &asked.headers, ended.failure),
+        response = answer => response,
+    }
 }
 
 /// A stream of events ends when its reader may not read it any more.

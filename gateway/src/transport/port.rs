@@ -62,7 +62,9 @@ impl Port {
             match admitted {
                 Err(response) => response,
                 Ok(pass) => {
-                    let response = router.call(request).await.unwrap_or_else(|never| match never {});
+                    let asked = door::Asked::of(&request);
+                    let answer = async { router.call(request).await.unwrap_or_else(|never| match never {}) };
+                    let response = door::while_known(&app, &pass, asked, answer).await;
                     door::guarded(&app, pass, response)
                 }
             }

@@ -2,15 +2,17 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::{SinkExt, StreamExt};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::signer::{Signer, body, part, secs};
 use super::world::{Agent, World, pass};
 
 /// The head and the body of a token.
-fn parts(token: &str) -> (Value, Value) {
+pub(crate) fn parts(token: &str) -> (Value, Value) {
     let read = |at: usize| {
         let text = URL_SAFE_NO_PAD.decode(token.split('.').nth(at).unwrap()).unwrap();
         serde_json::from_slice(&text).unwrap()
@@ -200,6 +202,34 @@ async fn a_proof_is_good_once_for_now_for_here_and_by_the_right_key() {
     // A token is no proof.
     shows(&world, &agent, &agent.token).await.refused("unauthenticated");
     shows(&world, &agent, "nonsense").await.refused("unauthenticated");
+}
+
+/// What a call over an open connection is answered.
+async fn over(socket: &mut crate::common::peer::Socket, params: &Value) -> Value {
+    let frame = json!({ "jsonrpc": "2.0", "id": 1, "method": "token/issue", "params": params });
+    socket.send(Message::text(frame.to_string())).await.unwrap();
+    serde_json::from_str(&socket.next().await.unwrap().unwrap().into_text().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_proof_for_another_gateway_is_refused_over_every_transport() {
+    let world = World::new().await;
+    let (agent, relay) = (world.agent("news@media").await, world.agent("relay@desk").await);
+    let mut socket = world.socket("/rpc/ws", Some(&relay.token)).await.unwrap();
+    for elsewhere in ["http://elsewhere.example/rpc", "https://elsewhere.example:443/rpc", "http://127.0.0.1:1/rpc", ""]
+    {
+        let params = json!({ "agent_id": agent.id, "proof": agent.key.proof(elsewhere, world.now()) });
+        let said = over(&mut socket, &params).await;
+        assert_eq!(said["error"]["data"]["code"], "unauthenticated", "{elsewhere}: {said}");
+    }
+    assert_eq!(agent.beat(&world).await.status, 200, "it was not superseded");
+    let right = json!({ "agent_id": agent.id, "proof": agent.proof(&world) });
+    assert_eq!(over(&mut socket, &right).await["result"]["generation"], 2);
+    // Over a pipe the gateway has no name, so that no proof can be for it unless one is set.
+    let nameless = json!({ "agent_id": agent.id, "proof": agent.proof(&world) });
+    let refused = world.gateway.issue(serde_json::from_value(nameless).unwrap(), None).await.unwrap_err();
+    assert_eq!(refused.code, reach_schemas::ErrorCode::Unauthenticated);
+    assert!(refused.message.contains("auth.public_url"), "{}", refused.message);
 }
 
 #[tokio::test]

@@ -29,8 +29,8 @@ pub struct Joining<'a> {
     pub key: (&'a str, &'a str),
     /// The proof, whose signature was found right.
     pub proof: &'a Proof,
-    /// By which names the gateway may be called. None: it was not called by a name.
-    pub hosts: Option<&'a [&'a str]>,
+    /// By which names the gateway may be called. None at all: nobody can have meant it.
+    pub hosts: &'a [&'a str],
     /// The hash of the join token that came with it.
     pub join: Option<&'a str>,
     /// Whether what came with it is the secret of the agent's namespace.

@@ -40,23 +40,24 @@ pub enum ProofFlaw {
     TooMany,
 }
 
+/// A host without the port that its scheme has anyway (RFC 9110, section 4.2.3): some write it, some do not.
+fn without_usual_port<'a>(scheme: &str, host: &'a str) -> &'a str {
+    let usual = if scheme.eq_ignore_ascii_case("https") { ":443" } else { ":80" };
+    host.strip_suffix(usual).unwrap_or(host)
+}
+
 impl Proof {
-    /// Whether it is for a gateway that is called by one of these names, each a host with its port (None: for whoever has
-    /// the pipe), for now, and not one of those that were used. What is returned is to be remembered.
+    /// Whether it is for a gateway that is called by one of these names, each a host with its port, for now, and not one of
+    /// those that were used. What is returned is to be remembered. For a gateway that has no name there is no proof.
     ///
     /// # Errors
     /// Why it is not.
-    pub fn check(
-        &self,
-        hosts: Option<&[&str]>,
-        used: &[Used],
-        now: Timestamp,
-        skew: Span,
-    ) -> Result<Vec<Used>, ProofFlaw> {
-        let named = self.htu.split_once("://").map_or("", |(_, rest)| rest);
+    pub fn check(&self, hosts: &[&str], used: &[Used], now: Timestamp, skew: Span) -> Result<Vec<Used>, ProofFlaw> {
+        let (scheme, named) = self.htu.split_once("://").unwrap_or_default();
         let named = named.split(['/', '?', '#']).next().unwrap_or_default();
-        let is_here = |hosts: &[&str]| hosts.iter().any(|host| host.eq_ignore_ascii_case(named));
-        if self.htm != "POST" || !hosts.is_none_or(is_here) {
+        let named = without_usual_port(scheme, named);
+        let is_here = hosts.iter().any(|host| without_usual_port(scheme, host).eq_ignore_ascii_case(named));
+        if self.htm != "POST" || named.is_empty() || !is_here {
             return Err(ProofFlaw::Elsewhere);
         }
         let made_at = Timestamp::from_ms(self.iat.saturating_mul(1000));

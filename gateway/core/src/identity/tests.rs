@@ -43,7 +43,7 @@ fn proof(iat: u64, jti: &str, htu: &str) -> Proof {
 const HERE: &str = "http://127.0.0.1:7340/rpc";
 
 fn joining<'a>(agent: &'a AgentId, key: &'a str, proof: &'a Proof, join: Option<&'a str>) -> Joining<'a> {
-    Joining { agent, key: (key, key), proof, hosts: Some(&["127.0.0.1:7340"]), join, has_secret: false }
+    Joining { agent, key: (key, key), proof, hosts: &["127.0.0.1:7340"], join, has_secret: false }
 }
 
 /// A book with a join token that lets in `*@media` until 900 s.
@@ -100,6 +100,10 @@ fn the_token_before_the_one_in_use_lives_ten_minutes_at_most() {
     check(&book, &next, 0, Ok(()));
     let used = book.principals[&news].used(&next, at(100)).unwrap();
     assert_eq!(used.used(&next, at(200)), None, "it is the first use that counts");
+    for generation in [0, 2] {
+        let other = claims(|c| (c.generation, c.rot) = (generation, 5));
+        assert_eq!(used.used(&other, at(200)), None, "it has no token of this generation after it");
+    }
     book.principals.insert(news, used);
     check(&book, &claims(|_| {}), 700, Ok(()));
     check(&book, &claims(|_| {}), 701, Err(Rejection::Replaced));
@@ -165,8 +169,7 @@ fn nobody_joins_without_a_token_for_it_or_under_a_name_that_is_another_ones() {
 #[test]
 fn a_proof_is_good_once_for_a_minute_and_for_the_gateway_that_it_names() {
     let used = [Used { jti: "old".to_owned(), until: at(1000) }, Used { jti: "gone".to_owned(), until: at(0) }];
-    let check =
-        |proof: Proof, now: u64| proof.check(Some(&["127.0.0.1:7340"]), &used, at(now), SKEW).map(|kept| kept.len());
+    let check = |proof: Proof, now: u64| proof.check(&["127.0.0.1:7340"], &used, at(now), SKEW).map(|kept| kept.len());
     assert_eq!(check(proof(0, "new", HERE), 0), Ok(2), "what nobody can use again is forgotten");
     assert_eq!(check(proof(0, "new", HERE), 119), Ok(2));
     assert_eq!(check(proof(0, "new", HERE), 120), Err(ProofFlaw::Stale));
@@ -180,6 +183,21 @@ fn a_proof_is_good_once_for_a_minute_and_for_the_gateway_that_it_names() {
         assert_eq!(check(proof(0, "new", elsewhere), 0), Err(ProofFlaw::Elsewhere), "{elsewhere}");
     }
     assert_eq!(check(Proof { htm: "GET".to_owned(), ..proof(0, "new", HERE) }, 0), Err(ProofFlaw::Elsewhere));
+}
+
+#[test]
+fn no_proof_is_for_a_gateway_without_a_name_and_a_usual_port_may_be_left_out() {
+    let check = |htu: &str, hosts: &[&str]| proof(0, "new", htu).check(hosts, &[], at(0), SKEW).is_ok();
+    for htu in [HERE, "http://evil.example/rpc", "http:///rpc", ""] {
+        assert!(!check(htu, &[]), "{htu}");
+    }
+    assert!(!check("http:///rpc", &[""]) && !check("", &[""]));
+    assert!(check("https://reach.example:443/rpc", &["reach.example"]));
+    assert!(check("https://reach.example/rpc", &["reach.example:443"]));
+    assert!(check("http://reach.example/rpc", &["reach.example:80"]));
+    assert!(!check("https://reach.example/rpc", &["reach.example:80"]));
+    assert!(!check("http://reach.example:443/rpc", &["reach.example"]));
+    assert!(!check("https://reach.example:4430/rpc", &["reach.example"]));
 }
 
 #[test]

@@ -1,18 +1,23 @@
 //! What a caller is granted, and whether what was found out of it still holds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use reach_core::access::{Caller, Denial, Grant, authorize};
 use reach_core::identity::Rejection;
 use reach_schemas::call::AgentToken;
 use reach_schemas::{AgentId, ErrorCode, Failure, Method};
+use tokio_util::sync::CancellationToken;
 
 use super::settle::Change;
 use crate::gateway::Gateway;
 use crate::identity::authenticate::{nobody, refused};
 use crate::identity::{Identity, Pass, Speaker, Who};
 use crate::store::IdentityRow;
+
+/// How long work may go on that is to end because its caller is not known any more.
+const MOMENT: Duration = Duration::from_secs(5);
 
 /// Why somebody who was let in is no more.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,11 +132,44 @@ impl Gateway {
     }
 
     /// The agent's next token, if it is time for it: for the answer to a heartbeat.
-    #[must_use]
-    pub fn next_token(&self, pass: &Pass) -> Option<AgentToken> {
+    ///
+    /// # Errors
+    /// What was found out of the caller holds no more.
+    pub fn next_token(&self, pass: &Pass) -> Result<Option<AgentToken>, Failure> {
         match pass {
-            Pass::Agent(agent) => self.identity.next_token(agent, self.now()),
-            Pass::Open | Pass::Nobody | Pass::Operator(_) => None,
+            Pass::Agent(agent) => self.identity.next_token(agent, self.now()).map_err(refused),
+            Pass::Open | Pass::Nobody | Pass::Operator(_) => self.check(pass).map(|()| None),
+        }
+    }
+
+    /// Does what may wait long, for as long as its caller may have the answer. If that ends before, the answer is what
+    /// the caller's next call would be told, at once: `gone` is cancelled, by which `work` is to end soon, and it has a
+    /// moment for that, so that what it had begun to store has its effects and what it took goes back.
+    ///
+    /// # Errors
+    /// What was found out of the caller holds no more.
+    pub async fn while_known<T>(
+        &self,
+        pass: &Pass,
+        gone: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        tokio::pin!(work);
+        let ended = async {
+            match pass {
+                Pass::Open | Pass::Nobody => std::future::pending().await,
+                Pass::Agent(_) | Pass::Operator(_) => Box::pin(self.ended(pass)).await,
+            }
+        };
+        // Whether the caller is still known is looked at before each step of the work.
+        tokio::select! {
+            biased;
+            Ended { failure, .. } = ended => {
+                gone.cancel();
+                let _ = tokio::time::timeout(MOMENT, work).await;
+                Err(failure)
+            }
+            done = &mut work => Ok(done),
         }
     }
 }

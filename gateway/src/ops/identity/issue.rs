@@ -24,16 +24,30 @@ impl Gateway {
     /// # Errors
     /// The proof proves nothing, the join token lets it not in, or the key is not the one that is known.
     pub async fn issue(&self, request: TokenIssue, host: Option<&str>) -> Result<AgentToken, Failure> {
+        self.let_in(request, host, || Ok(())).await
+    }
+
+    /// As [`Gateway::issue`], if it `may` be let in beyond that. Whether it may, and whether the name is one of the gateway's
+    /// own, is asked and told only once it has proven something, and before anything is used up or known otherwise.
+    async fn let_in(
+        &self,
+        request: TokenIssue,
+        host: Option<&str>,
+        may: impl FnOnce() -> Result<(), Failure> + Send,
+    ) -> Result<AgentToken, Failure> {
         let TokenIssue { agent_id: agent, join, proof } = request;
         let Some(signed) = read_proof(proof.reveal()) else {
             return Err(refused(Refusal::Proof(ProofFlaw::Foreign)));
         };
-        self.refuse_own(&agent)?;
         let SignedProof { proof, key, thumbprint } = signed;
         let text = join.as_ref().map(reach_schemas::Secret::reveal);
         let has_secret = text.is_some_and(|text| self.identity.is_secret_of(&agent.namespace(), text));
         let join = text.filter(|_| !has_secret).map(hash);
-        let hosts = self.hosts(host);
+        let Some(host) = self.name(host) else {
+            let message = "a proof names the gateway that it is for, and this one was called by no name: set \
+                           `auth.public_url`, and name that";
+            return Err(Failure::new(ErrorCode::Unauthenticated, message));
+        };
         let _turn = self.identity.changing.lock().await;
         let now = self.now();
         let (admitted, ticket) = {
@@ -42,13 +56,15 @@ impl Gateway {
                 agent: &agent,
                 key: (&key, &thumbprint),
                 proof: &proof,
-                hosts: hosts.as_deref(),
+                hosts: &[host],
                 join: join.as_deref(),
                 has_secret,
             };
             let admitted = book.admit(&joining, now, self.identity.settings().lifetimes.skew).map_err(refused)?;
             (admitted, join.and_then(|hash| book.joins.get(&hash).cloned()))
         };
+        self.refuse_own(&agent)?;
+        may()?;
         // A join token is used up first: of two that come with it, on whichever gateway, one gets in.
         if let Some(ticket) = ticket
             && !self.keep_identity(Change::Take(IdentityRow::Join(ticket)), Vec::new()).await?
@@ -77,7 +93,10 @@ impl Gateway {
         let Enrolment { card, join, proof } = enrolment;
         Checked::new(card.clone()).map_err(|error| bad_card(&error))?;
         let agent_id = card.agent_id.clone();
-        let token = self.issue(TokenIssue { agent_id: agent_id.clone(), join, proof }, host).await?;
+        let request = TokenIssue { agent_id: agent_id.clone(), join, proof };
+        let token = self
+            .let_in(request, host, || self.may_register(&card).and_then(|()| self.may_go_where_it_says(&card)))
+            .await?;
         let registered = self.register(self.grant_itself(&agent_id)?, card, connection).await?;
         Ok(Registered { token: Some(token), ..registered })
     }
@@ -87,11 +106,11 @@ impl Gateway {
         grant.map_err(|denial| Failure::new(ErrorCode::Forbidden, denial.to_string()))
     }
 
-    /// By which names the gateway may be called. What a caller says it called it by counts only where no name is set: a
-    /// proof is good for the one gateway that it names.
-    fn hosts<'a>(&'a self, said: Option<&'a str>) -> Option<Vec<&'a str>> {
+    /// By which name the gateway is called. What a caller says it called it by counts only where no name is set: a proof is
+    /// good for the one gateway that it names.
+    fn name<'a>(&'a self, said: Option<&'a str>) -> Option<&'a str> {
         let set = self.identity.settings().public_url.as_deref();
         let set = set.and_then(|url| url.split_once("://")).map(|(_, rest)| rest.trim_end_matches('/'));
-        set.map(|host| host.split('/').next().unwrap_or(host)).or(said).map(|host| vec![host])
+        set.map(|host| host.split('/').next().unwrap_or(host)).or(said)
     }
 }
