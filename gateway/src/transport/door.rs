@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
-use reach_schemas::{ErrorCode, Failure};
+use reach_schemas::{ErrorCode, Failure, Span};
 
 use super::app::{App, problem};
 use super::mcp;
@@ -129,6 +129,13 @@ pub(super) fn host_of(headers: &HeaderMap) -> Option<&str> {
 /// What was found out of who a request is by, when it was let in.
 pub(super) fn pass_of(extensions: &Extensions) -> Pass {
     extensions.get().cloned().unwrap_or(Pass::Nobody)
+}
+
+/// Says when to come again, in whole seconds.
+pub(super) fn come_again(response: &mut Response, wait: Option<Span>) {
+    if let Some(wait) = wait {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_ms().div_ceil(1000)));
+    }
 }
 
 /// A stream of events ends when its reader may not read it any more.
