@@ -15,7 +15,7 @@ use crate::adapter::http::HttpAdapter;
 use crate::adapter::mcp::McpAdapter;
 use crate::adapter::process::ProcessAdapter;
 use crate::adapter::session::SessionAdapter;
-use crate::audit::Signer;
+use crate::audit::{self, Beside, Signer};
 use crate::bus::local::Local;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -42,9 +42,6 @@ pub const SIGNING_KEYS: &str = "signing-keys";
 
 /// The file within the data folder whose content proves that a caller may start commands, and that it may do everything else.
 pub const OPERATOR_KEY: &str = "operator-key";
-
-/// The file within the data folder with what signs checkpoints of the audit log.
-pub const AUDIT_KEY: &str = "audit-key";
 
 /// How long work that is under way may take to end once the gateway was told to stop.
 const GRACE: Duration = Duration::from_secs(10);
@@ -86,11 +83,11 @@ pub(crate) fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
         .with_context(|| format!("the file {} with what signs webhooks cannot be used", path.display()))
 }
 
-/// What signs checkpoints of the audit log.
-fn audit_signer(config: &Config) -> anyhow::Result<Signer> {
-    let path = config.data.join(AUDIT_KEY);
-    Signer::of_file(&path)
-        .with_context(|| format!("the file {} with what signs the audit log cannot be used", path.display()))
+/// What signs checkpoints of the audit log, and what is told of it.
+fn audit_signer(config: &Config) -> anyhow::Result<(Signer, Beside)> {
+    Beside::open(&config.data).with_context(|| {
+        format!("the file {} with what signs the audit log cannot be used", config.data.join(audit::KEY).display())
+    })
 }
 
 /// What proves that a caller may start commands: the content of a file in the data folder, made at each start for its
@@ -138,7 +135,9 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     settings.identity.operator_key = Some(Secret::from(proof.key.clone()));
     settings.identity.keys = KeyHome::File(config.data.join(SIGNING_KEYS));
     settings.proof = Some(proof);
-    settings.audit.signer = Some(Arc::new(audit_signer(config)?));
+    let (signer, beside) = audit_signer(config)?;
+    settings.audit.signer = Some(Arc::new(signer));
+    settings.audit.beside = Some(Arc::new(beside));
     let gateway = Gateway::new(ports, settings.clone());
     gateway.identity().open_keys(gateway.now()).context("the keys that sign agents' tokens cannot be used")?;
     let export = config.telemetry.otlp.as_ref().map(|receiver| otlp::start(gateway.spans(), receiver)).transpose();

@@ -2,6 +2,8 @@
 //! and the tasks tell the same after `kill -9`, and what `reachctl audit` says to somebody who got at the file.
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
+#[path = "audit/anew.rs"]
+mod anew;
 mod victim;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -257,9 +259,15 @@ async fn somebody_who_got_at_the_file_is_found_out_with_and_without_a_gateway() 
                DELETE FROM audit_checkpoint; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'audit'";
     file.execute_batch(cut).unwrap();
     drop(file);
+    let pin = victim.database().with_file_name("audit-pin.json");
+    let kept_beside = std::fs::read(&pin).unwrap();
+    std::fs::remove_file(&pin).unwrap();
     let (exit, said) = reachctl(&url, &["audit", "verify"]);
     // Nothing in the file tells of it any more.
     assert!(exit == 0 && said.contains("the audit log is whole"), "{exit} {said}");
+    std::fs::write(&pin, kept_beside).unwrap();
+    let (exit, said) = reachctl(&url, &["audit", "verify"]);
+    assert!(exit == 1 && said.contains("the log ends before"), "what is kept beside it does: {exit} {said}");
     for args in [
         &["audit", "verify", "--since", since, "--json"][..],
         &["audit", "verify", "--data", &data, "--since", since, "--json"],

@@ -25,6 +25,8 @@ mod roads;
 mod roles;
 #[path = "identity/sdk.rs"]
 mod sdk;
+#[path = "identity/servers.rs"]
+mod servers;
 #[path = "identity/signer.rs"]
 mod signer;
 #[path = "identity/strangers.rs"]

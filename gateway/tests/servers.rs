@@ -24,5 +24,7 @@ mod real;
 mod tasks;
 #[path = "servers/through.rs"]
 mod through;
+#[path = "servers/whose.rs"]
+mod whose;
 #[path = "servers/world.rs"]
 mod world;

@@ -137,8 +137,10 @@ pub enum AuditFlaw {
     Rewritten,
     /// The file cannot be read from this row on.
     Unreadable,
-    /// A checkpoint that pins the log carries a signature that does not hold.
+    /// A checkpoint that pins the log carries a signature that does not hold, or is of another key than signs this log.
     Forged,
+    /// Nothing is known to be wrong, but the rows from this one to `other` should have been signed by now, and are not.
+    Unsigned,
 }
 
 impl AuditFlaw {
@@ -153,6 +155,7 @@ impl AuditFlaw {
             Self::Rewritten => "rewritten",
             Self::Unreadable => "unreadable",
             Self::Forged => "forged",
+            Self::Unsigned => "unsigned",
         }
     }
 }

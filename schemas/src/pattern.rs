@@ -26,6 +26,12 @@ impl CapabilityPattern {
     pub fn matches(&self, name: &CapabilityName) -> bool {
         glob(&self.0, name.as_str())
     }
+
+    /// Whether every name has it.
+    #[must_use]
+    pub fn is_of_all(&self) -> bool {
+        self.0.chars().all(|letter| letter == '*')
+    }
 }
 
 impl FromStr for CapabilityPattern {

@@ -3,6 +3,7 @@
 
 mod recorder;
 mod signer;
+mod trust;
 mod verdict;
 
 use std::sync::Arc;
@@ -11,13 +12,16 @@ use reach_schemas::Span;
 
 pub use recorder::Recorder;
 pub use signer::{NoCheckpoint, Signer, holds, of_wire, to_wire};
-pub use verdict::{Pins, mark_of_wire, mark_to_wire, verified};
+pub use trust::{Beside, KEY, Trust};
+pub use verdict::{Pins, mark_of_wire, mark_to_wire, unsigned, verified};
 
 /// How the audit log is looked after.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What signs checkpoints. None: nobody does, and an end that is cut off may not be missed.
     pub signer: Option<Arc<Signer>>,
+    /// What is told beside the log of who signs it, and whose checkpoints are believed. None: nobody's are.
+    pub beside: Option<Arc<Beside>>,
     /// A checkpoint is made when the log has grown by so many rows,
     pub checkpoint_rows: u64,
     /// or has grown, and the last one is so old.
@@ -26,6 +30,6 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { signer: None, checkpoint_rows: 1000, checkpoint_every: Span::from_mins(5) }
+        Self { signer: None, beside: None, checkpoint_rows: 1000, checkpoint_every: Span::from_mins(5) }
     }
 }

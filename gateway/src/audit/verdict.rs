@@ -7,28 +7,44 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reach_core::audit::{Checkpoint, Finding, Flaw, Mark, Verifier};
 use reach_schemas::call::AuditVerified;
-use reach_schemas::{AuditFinding, AuditMark};
+use reach_schemas::{AuditFinding, AuditMark, Timestamp};
 
-use super::signer::holds;
+use super::{Settings, Trust};
 
-/// Checkpoints, sorted out: what they pin, and the first whose signature does not hold.
-#[derive(Debug, Default)]
+/// How many times what there may be unsigned at most there must be before that is a finding: the gateway signs when it looks,
+/// and not before.
+const LATE: u64 = 2;
+
+/// Checkpoints, sorted out: what they pin, and the first that is of nobody who is believed.
+#[derive(Debug)]
 pub struct Pins {
+    trust: Trust,
     marks: Vec<Mark>,
     forged: Option<u64>,
     keys: BTreeSet<[u8; 32]>,
 }
 
 impl Pins {
+    /// None yet, of those who are believed.
+    #[must_use]
+    pub const fn new(trust: Trust) -> Self {
+        Self { trust, marks: Vec::new(), forged: None, keys: BTreeSet::new() }
+    }
+
     /// Takes in a checkpoint of the store.
     pub fn add(&mut self, checkpoint: &Checkpoint) {
-        if holds(checkpoint) {
-            self.marks.push(checkpoint.mark);
-            self.keys.insert(checkpoint.key);
+        if self.trust.believes(checkpoint) {
+            self.keep(checkpoint);
         } else {
             let seq = checkpoint.mark.seq;
             self.forged = Some(self.forged.map_or(seq, |first| first.min(seq)));
         }
+    }
+
+    /// Takes in one that was kept where nobody who wrote the store could reach it, and whose signature holds.
+    pub fn keep(&mut self, checkpoint: &Checkpoint) {
+        self.marks.push(checkpoint.mark);
+        self.keys.insert(checkpoint.key);
     }
 
     /// The places in the log that are pinned.
@@ -36,6 +52,22 @@ impl Pins {
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
+
+    /// The last row that is pinned. 0: none is.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.marks.iter().map(|mark| mark.seq).max().unwrap_or(0)
+    }
+}
+
+/// Whether the end of a log should have been signed and was not. `signed`: the last row that was. `next_at`: when the one
+/// after it was written.
+#[must_use]
+pub fn unsigned(head: u64, signed: u64, next_at: Timestamp, now: Timestamp, settings: &Settings) -> Option<Finding> {
+    let rows = head.saturating_sub(signed);
+    let is_late = now.since(next_at).as_ms() > LATE * settings.checkpoint_every.as_ms();
+    let is_wanted = rows > 0 && (rows > LATE * settings.checkpoint_rows || is_late);
+    is_wanted.then_some(Finding { seq: signed + 1, flaw: Flaw::Unsigned, other: Some(head) })
 }
 
 /// A place as it is sent.
@@ -50,15 +82,15 @@ pub fn mark_of_wire(mark: &AuditMark) -> Option<Mark> {
     Some(Mark { seq: mark.seq, hash: mark.hash.parse().ok()? })
 }
 
-/// What a verification found; `is_end`: there are no more rows.
+/// What a verification found; `is_end`: there are no more rows. `unsigned` is what is said if nothing is wrong otherwise.
 #[must_use]
-pub fn verified(verifier: &Verifier, pins: &Pins, is_end: bool) -> AuditVerified {
+pub fn verified(verifier: &Verifier, pins: &Pins, is_end: bool, unsigned: Option<Finding>) -> AuditVerified {
     let good = verifier.good();
     let forged = pins.forged.map(|seq| Finding { seq, flaw: Flaw::Forged, other: None });
     // A forged checkpoint beyond what was looked at comes up later.
     let forged = forged.filter(|forged| is_end || forged.seq <= good.seq);
     let findings = [verifier.finding().cloned(), forged];
-    let first = findings.into_iter().flatten().min_by_key(|finding| finding.seq);
+    let first = findings.into_iter().flatten().min_by_key(|finding| finding.seq).or(unsigned);
     let is_whole = first.is_none();
     AuditVerified {
         is_whole,
@@ -73,5 +105,24 @@ pub fn verified(verifier: &Verifier, pins: &Pins, is_end: bool) -> AuditVerified
         head: mark_to_wire(&good),
         next: (is_whole && !is_end).then(|| mark_to_wire(&good)),
         keys: pins.keys.iter().map(|key| STANDARD.encode(key)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_unsigned_when_it_is_long_or_old() {
+        let settings = Settings::default();
+        let at = |mins: u64| Timestamp::from_ms(mins * 60_000);
+        let told = |head, signed, age| {
+            unsigned(head, signed, at(100), at(100 + age), &settings).map(|found| (found.seq, found.other))
+        };
+        assert_eq!(told(2000, 0, 0), None);
+        assert_eq!(told(2001, 0, 0), Some((1, Some(2001))));
+        assert_eq!(told(5001, 3001, 10), None);
+        assert_eq!(told(5001, 3001, 11), Some((3002, Some(5001))));
+        assert_eq!(told(5001, 5001, 1000), None, "there is nothing to sign");
     }
 }

@@ -119,6 +119,8 @@ fn of_limits(http: &HttpSettings, settings: &Settings) -> Value {
     let TextLimits { nesting_max, batch_max } = settings.texts;
     json!({
         "connections_max": http.connections_max, "connections_per_peer_max": http.per_peer_max(),
+        "processes_max": http.processes_max, "processes_per_namespace_max": http.processes_per_namespace_max,
+        "processes_per_caller_max": http.processes_per_caller_max,
         "body_max": http.body_max, "head_max": http.head_max, "headers_max": http.headers_max,
         "first_request_timeout": Span::from(http.first_request_timeout),
         "idle_timeout": Span::from(http.idle_timeout), "body_timeout": Span::from(http.body_timeout),

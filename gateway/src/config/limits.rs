@@ -16,6 +16,12 @@ pub struct Section {
     pub connections_max: Option<usize>,
     /// How many of them one peer may have.
     pub connections_per_peer_max: Option<usize>,
+    /// How many processes of MCP servers there may be at once for sessions of clients.
+    pub processes_max: Option<usize>,
+    /// How many of them the agents of one namespace may have together.
+    pub processes_per_namespace_max: Option<usize>,
+    /// How many of them one agent may have.
+    pub processes_per_caller_max: Option<usize>,
     /// How large a body or a WebSocket message may be, in bytes.
     pub body_max: Option<usize>,
     /// How large the head of a request may be, in bytes.
@@ -55,6 +61,9 @@ pub(super) fn check(section: Section, mistakes: &mut Vec<String>) -> (HttpSettin
     for (name, set) in [
         ("connections_max", section.connections_max),
         ("connections_per_peer_max", section.connections_per_peer_max),
+        ("processes_max", section.processes_max),
+        ("processes_per_namespace_max", section.processes_per_namespace_max),
+        ("processes_per_caller_max", section.processes_per_caller_max),
         ("body_max", section.body_max),
         ("headers_max", section.headers_max),
     ] {
@@ -105,6 +114,9 @@ pub(super) fn check(section: Section, mistakes: &mut Vec<String>) -> (HttpSettin
         body_timeout: time("body_timeout", section.body_timeout, usual.body_timeout),
         connections_max: section.connections_max.unwrap_or(usual.connections_max),
         connections_per_peer_max: section.connections_per_peer_max,
+        processes_max: section.processes_max.unwrap_or(usual.processes_max),
+        processes_per_namespace_max: section.processes_per_namespace_max.unwrap_or(usual.processes_per_namespace_max),
+        processes_per_caller_max: section.processes_per_caller_max.unwrap_or(usual.processes_per_caller_max),
         body_max: section.body_max.unwrap_or(usual.body_max),
         head_max: section.head_max.unwrap_or(usual.head_max),
         headers_max: section.headers_max.unwrap_or(usual.headers_max),
@@ -135,6 +147,7 @@ mod tests {
     #[test]
     fn every_limit_has_a_name_and_every_mistake_is_told() {
         let text = "connections_max = 10\nconnections_per_peer_max = 3\nbody_max = 1000\nhead_max = 9000\n\
+                    processes_max = 9\nprocesses_per_namespace_max = 4\nprocesses_per_caller_max = 2\n\
                     headers_max = 20\nfirst_request_timeout = \"1s\"\nidle_timeout = \"2s\"\nbody_timeout = \"3s\"\n\
                     caller_rate = { per_second = 5, burst = 6 }\nnamespace_rate = { per_second = 7, burst = 8 }\n\
                     operator_rate = { per_second = 9, burst = 10 }\nnesting_max = 17\nbatch_max = 18\n";
@@ -142,6 +155,8 @@ mod tests {
         let (http, rates, texts) = check(toml::from_str(text).unwrap(), &mut mistakes);
         assert_eq!(mistakes, [""; 0]);
         assert_eq!((http.connections_max, http.connections_per_peer_max), (10, Some(3)));
+        let processes = [http.processes_max, http.processes_per_namespace_max, http.processes_per_caller_max];
+        assert_eq!(processes, [9, 4, 2]);
         assert_eq!((http.body_max, http.head_max, http.headers_max), (1000, 9000, 20));
         let times = [http.first_request_timeout, http.idle_timeout, http.body_timeout];
         assert_eq!(times.map(|time| time.as_secs()), [1, 2, 3]);

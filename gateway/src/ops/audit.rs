@@ -1,7 +1,7 @@
 //! The audit log: what is written down in it from here, and what the operator asks of it.
 
 use reach_core::access::Grant;
-use reach_core::audit::{Checkpoint, Event, Mark, Verifier};
+use reach_core::audit::{Checkpoint, Event, Finding, Mark, Verifier};
 use reach_schemas::call::{
     AUDIT_SEARCH_ROWS, AUDIT_VERIFY_ROWS, AuditExport, AuditRows, AuditSearch, AuditTail, AuditVerified, AuditVerify,
     LIST_MAX, Nothing,
@@ -63,21 +63,44 @@ impl Gateway {
         written.map(drop)
     }
 
-    /// Signs the log as it stands and keeps the checkpoint. None: the log is empty, or nobody signs.
+    /// Signs the log as it stands and keeps the checkpoint. None: the log is empty, nobody signs, or it does not go on from
+    /// where it was signed last: what somebody wrote anew is not made good by a signature.
     ///
     /// # Errors
     /// The store cannot be read or written.
     pub(crate) async fn pin_audit(&self) -> Result<Option<Checkpoint>, Error> {
-        let Some(signer) = self.settings().audit.signer.clone() else { return Ok(None) };
+        let settings = self.settings().audit.clone();
+        let Some(signer) = settings.signer else { return Ok(None) };
         let head = self.store.audit_head().await?;
         if head == Mark::origin() {
             return Ok(None);
         }
+        let last = settings.beside.as_ref().and_then(|beside| beside.pin());
+        if let Some(last) = last
+            && !self.stands(&last).await?
+        {
+            tracing::error!(
+                seq = last.mark.seq,
+                "the audit log is not as it was signed, and is not signed any more: see reachctl audit verify"
+            );
+            return Ok(None);
+        }
         let checkpoint = signer.sign(head, self.now());
         self.committer.submit(Command::PinAudit(checkpoint.clone())).await?;
+        if let Some(Err(error)) = settings.beside.map(|beside| beside.put_pin(&checkpoint)) {
+            tracing::warn!(%error, "where the audit log was signed last cannot be written beside it");
+        }
         let wire = to_wire(&checkpoint);
         tracing::info!(seq = wire.seq, hash = %wire.hash, at = %wire.at, key = %wire.key, signature = %wire.signature, "audit checkpoint");
         Ok(Some(checkpoint))
+    }
+
+    /// Whether the log has the row that a checkpoint is of.
+    async fn stands(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
+        let Mark { seq, hash } = checkpoint.mark;
+        let row = AuditQuery { after: seq.saturating_sub(1), limit: 1, ..AuditQuery::default() };
+        let row = self.store.audit_list(row).await?;
+        Ok(row.first().is_some_and(|row| row.seq == seq && row.hash == hash.to_string()))
     }
 
     /// Writes down that the gateway starts, and says in the log if the audit log is not as it was signed last. It goes on all
@@ -86,22 +109,10 @@ impl Gateway {
     /// # Errors
     /// The store cannot be read or written.
     pub async fn open_audit(&self) -> Result<(), Error> {
-        if let Some(last) = self.store.audit_checkpoint().await? {
-            let before = self.store.audit_list(AuditQuery {
-                after: last.mark.seq.saturating_sub(1),
-                limit: 1,
-                ..AuditQuery::default()
-            });
-            let stands = before
-                .await?
-                .first()
-                .is_some_and(|row| row.seq == last.mark.seq && row.hash == last.mark.hash.to_string());
-            if !stands {
-                tracing::error!(
-                    seq = last.mark.seq,
-                    "the audit log is not as it was signed: see reachctl audit verify"
-                );
-            }
+        if let Some(last) = self.store.audit_checkpoint().await?
+            && !self.stands(&last).await?
+        {
+            tracing::error!(seq = last.mark.seq, "the audit log is not as it was signed: see reachctl audit verify");
         }
         let version = format!("version {}", env!("CARGO_PKG_VERSION"));
         self.write_audit(vec![self.audit_event(AuditKind::GatewayStarted, "gateway").because(version)]).await
@@ -187,7 +198,7 @@ impl Gateway {
         };
         let mut pins = self.audit_pins(start.seq).await?;
         if let Some(since) = &request.since {
-            pins.add(&audit::of_wire(since).map_err(|no| invalid(format!("since: {no}")))?);
+            pins.keep(&audit::of_wire(since).map_err(|no| invalid(format!("since: {no}")))?);
         }
         let mut verifier = Verifier::new(start, pins.marks().iter().copied());
         loop {
@@ -196,19 +207,35 @@ impl Gateway {
             let (next, is_end) = self.store.audit_check(verifier, chunk).await?;
             verifier = next;
             if is_end || verifier.rows() >= limit.into() {
-                return Ok(audit::verified(&verifier, &pins, is_end));
+                let unsigned = if is_end { self.audit_unsigned(&verifier, &pins).await? } else { None };
+                return Ok(audit::verified(&verifier, &pins, is_end, unsigned));
             }
         }
     }
 
+    /// What is signed after a row: by a key of this gateway, for that of any other proves nothing.
     async fn audit_pins(&self, mut after: u64) -> Result<Pins, Error> {
-        let mut pins = Pins::default();
+        let beside = self.settings().audit.beside.clone();
+        let mut pins = Pins::new(beside.as_ref().map(|beside| beside.trust.clone()).unwrap_or_default());
+        if let Some(last) = beside.and_then(|beside| beside.pin()) {
+            pins.keep(&last);
+        }
         loop {
             let page = self.store.audit_checkpoints(after, CHECKPOINTS).await?;
             let Some(last) = page.last() else { return Ok(pins) };
             after = last.mark.seq;
             page.iter().for_each(|checkpoint| pins.add(checkpoint));
         }
+    }
+
+    /// Whether the end of the log should have been signed, where anybody signs.
+    async fn audit_unsigned(&self, verifier: &Verifier, pins: &Pins) -> Result<Option<Finding>, Error> {
+        let settings = self.settings().audit.clone();
+        let signed = pins.last();
+        let next = AuditQuery { after: signed, limit: 1, ..AuditQuery::default() };
+        let next = self.store.audit_list(next).await?;
+        let Some(next) = next.first().filter(|_| settings.signer.is_some()) else { return Ok(None) };
+        Ok(audit::unsigned(verifier.good().seq, signed, next.at, self.now(), &settings))
     }
 
     /// Signs the log as it stands, for keeping elsewhere.
@@ -218,7 +245,9 @@ impl Gateway {
     pub async fn audit_checkpoint(&self, _grant: Grant, _: Nothing) -> Result<AuditCheckpoint, Failure> {
         self.write_audit(self.audit.due(self.now())).await?;
         let checkpoint = self.pin_audit().await?;
-        let none = || Failure::new(ErrorCode::InvalidRequest, "there is nothing to sign: the audit log is empty");
+        let message =
+            "nothing is signed: the audit log is empty, or not as it was signed last; see reachctl audit verify";
+        let none = || Failure::new(ErrorCode::InvalidRequest, message);
         checkpoint.as_ref().map(to_wire).ok_or_else(none)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use reach_core::access::{Caller, Grant, may_call, may_list};
+use reach_core::access::{Caller, Grant, may_call_all};
 use reach_core::fleet::server_name;
 use reach_schemas::call::{ProofWanted, ServerAdd, ServerRef, Servers};
 use reach_schemas::{AgentCard, AgentId, AuditKind, ErrorCode, Failure, RawJson, ServerSpec, ServerView};
@@ -178,24 +178,20 @@ impl Gateway {
         fleet.made_of(name).map(|node| node.card.agent_id.clone()).collect()
     }
 
-    /// Whether a caller may use a server as it is, past the router: every capability of every agent that is made of it must
-    /// be one that it may call. Of a server without agents, the agent is asked about that would be made of it.
+    /// Whether a caller may use a server as it is, past the router: of every agent that is made of it, it must be one that
+    /// may call whatever there is, for what has no capability (a resource, a tool that is hidden) is reached here as well. Of
+    /// a server without agents, the agent is asked about that would be made of it, by the card that would be its.
     #[must_use]
     pub fn may_use_server(&self, caller: &Caller, name: &str) -> bool {
         let Some(server) = self.upstreams.get(name) else { return false };
         let fleet = self.fleet();
         let mut agents = fleet.made_of(name).peekable();
         if agents.peek().is_none() {
-            let agent = AgentId::new(&server.spec().name, &server.spec().namespace);
-            return may_list(caller, &agent, &reach_schemas::Access::default());
+            let spec = server.spec();
+            let access = spec.card.access.clone().unwrap_or_default();
+            return may_call_all(caller, &AgentId::new(&spec.name, &spec.namespace), &access);
         }
-        agents.all(|node| {
-            let card = &node.card;
-            let may = |capability: &reach_schemas::Capability| {
-                may_call(caller, &card.agent_id, &card.access, &capability.name)
-            };
-            card.capabilities.iter().all(may)
-        })
+        agents.all(|node| may_call_all(caller, &node.card.agent_id, &node.card.access))
     }
 
     async fn forget_server_agent(&self, agent: &AgentId) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use reach_schemas::call::Nothing;
 use reach_schemas::{ErrorCode, Failure, Method};
 
 use super::{Answer, JSON, Problem, Request, ok, openapi, with_body};
+use crate::identity::Pass;
 use crate::rpc::methods::Context;
 
 const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
@@ -23,9 +24,14 @@ static INDEX: LazyLock<Bytes> = LazyLock::new(|| {
     ErrorCode::ALL.iter().fold(reach_schemas::error::INDEX.to_owned(), linked).into()
 });
 
-/// Well is a gateway that could take a task on: its store takes a write.
+/// Well is a gateway that could take a task on: its store takes a write. How much it has to do is told to operators only, for it
+/// is the doing of all its tenants.
 pub(super) async fn health(context: &Context) -> Answer {
-    ok(&context.gateway.health().await?)
+    let health = context.gateway.health().await?;
+    match context.pass {
+        Pass::Open | Pass::Operator(_) => ok(&health),
+        Pass::Nobody | Pass::Agent(_) => ok(&serde_json::json!({ "status": health.status })),
+    }
 }
 
 /// How well tasks reach their agents.

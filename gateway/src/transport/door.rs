@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
-use reach_schemas::{ErrorCode, Failure};
+use reach_schemas::{ErrorCode, Failure, Span};
 
 use super::app::{App, problem};
 use super::mcp;
@@ -165,6 +165,13 @@ pub(super) async fn while_known(
         biased;
         ended = ended => turned_away(app, &asked.path, &asked.headers, ended.failure),
         response = answer => response,
+    }
+}
+
+/// Says when to come again, in whole seconds.
+pub(super) fn come_again(response: &mut Response, wait: Option<Span>) {
+    if let Some(wait) = wait {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_ms().div_ceil(1000)));
     }
 }
 

@@ -41,8 +41,11 @@ pub async fn serve(
     let port = Arc::new(Port::new(gateway, listener.local_addr()?, settings, stop.clone()));
     let app = Arc::clone(&port.app);
     let telling = tokio::spawn({
-        let (mcp, stop) = (Arc::clone(&app.mcp), stop.clone());
-        async move { stop.run_until_cancelled_owned(async move { mcp.run().await }).await }
+        let (app, stop) = (Arc::clone(&app), stop.clone());
+        async move {
+            let watching = async move { tokio::join!(app.mcp.run(), app.servers.watch(&app.gateway)) };
+            stop.run_until_cancelled_owned(watching).await
+        }
     });
     loop {
         let accepted = tokio::select! {

@@ -48,6 +48,12 @@ pub struct HttpSettings {
     /// How many of them one peer may have. None: half of all, so that nobody takes all places alone. In IPv6 a network of 64
     /// bits is one peer.
     pub connections_per_peer_max: Option<usize>,
+    /// How many processes of MCP servers there may be at once for sessions of clients.
+    pub processes_max: usize,
+    /// How many of them the agents of one namespace may have together.
+    pub processes_per_namespace_max: usize,
+    /// How many of them one agent may have.
+    pub processes_per_caller_max: usize,
     /// How large the head of a request may be, in bytes.
     pub head_max: u32,
     /// How many headers it may have, over HTTP/1.1; over HTTP/2 `head_max` alone bounds them.
@@ -87,6 +93,9 @@ impl Default for HttpSettings {
             body_max: TEXT_MAX,
             connections_max: 4096,
             connections_per_peer_max: None,
+            processes_max: 256,
+            processes_per_namespace_max: 64,
+            processes_per_caller_max: 16,
             head_max: 32 * 1024,
             headers_max: 100,
             first_request_timeout: Duration::from_secs(10),

@@ -51,6 +51,13 @@ async fn without_a_token_nothing_is_answered_but_how_the_gateway_is_and_how_one_
     for path in ["/healthz", "/openapi.json", "/errors", "/errors/unauthenticated", "/mcp/server-card"] {
         assert_eq!(world.http("GET", path, None, &[], None).await.status, 200, "{path}");
     }
+    // How much there is to do is the doing of all tenants: operators are told, and nobody else.
+    let agent = world.agent("a@desk").await;
+    for token in [None, Some(agent.token.as_str())] {
+        assert_eq!(world.http("GET", "/healthz", token, &[], None).await.json, json!({ "status": "ok" }), "{token:?}");
+    }
+    let told = world.http("GET", "/healthz", Some(OPERATOR_KEY), &[], None).await.json;
+    assert!(told["version"].is_string() && told["open"].is_object() && told["ended"].is_object(), "{told}");
     for method in ["agent/list", "task/submit", "agent/drain", "token/list", "token/create_join"] {
         world.call(None, method, json!({})).await.refused("unauthenticated");
     }

@@ -1,9 +1,10 @@
 """An MCP server for tests, over standard input and output or HTTP, of either era. Standard library only.
 
-peer.py stdio|http STATE [--era handshake|stateless] [--port N] [--junk] [--mute] [--tools N] [--do-it TOOL] [--then STATUS]
+peer.py stdio|http STATE [--era handshake|stateless] [--port N] [--junk] [--mute] [--tools N] [--bare] [--do-it TOOL] [--then STATUS]
          [--slow SECONDS]
 
-STATE is a folder: `requests` has every message that came, as it came; `count` how often the tool of that name was called.
+STATE is a folder: `requests` has every message that came, as it came; `count` how often the tool of that name was called;
+`pids` the processes that ran over standard input and output. With --bare it has no tools.
 With --slow it reads nothing for so long, as a program that is slow to start. With --then the tool `count` is answered over HTTP by this status alone, after it has counted, and by a way to elsewhere.
 """
 import json, os, queue, sys, threading, time
@@ -26,6 +27,8 @@ def tool(name, hints=None):
 
 
 def tools():
+    if "--bare" in FLAGS:
+        return []
     reads = ["echo", "progress", "hang", "ask", "env", "grow", "log"]
     listed = [tool(name, {"readOnlyHint": True}) for name in reads]
     listed += [tool("odd", {"readOnlyHint": True})] if "--odd" in FLAGS else []
@@ -131,6 +134,7 @@ class Asking:
 
 
 def stdio():
+    note("pids", str(os.getpid()))
     asking, out = Asking(), threading.Lock()
 
     def write(text):

@@ -58,9 +58,19 @@ impl Victim {
 
     /// SIGTERM, an orderly end, and another life on the same data.
     pub(crate) async fn stop_and_restart(&mut self) {
+        self.stop();
+        self.again().await;
+    }
+
+    /// SIGTERM, and an orderly end.
+    pub(crate) fn stop(&mut self) {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Another life on the same data.
+    pub(crate) async fn again(&mut self) {
         self.child = Self::spawn(self.port, &self.folder);
         self.listens().await;
     }

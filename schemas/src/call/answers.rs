@@ -142,19 +142,25 @@ answers! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt_until: Option<Timestamp>,
     }
-    /// How the gateway is: the answer to `GET /healthz`.
+    /// How the gateway is: the answer to `GET /healthz`. Where callers are asked who they are, all but `status` is told to
+    /// operators only.
     GatewayHealth {
         /// `ok`: it could take a task on.
         status: String,
         /// Its version.
+        #[serde(default)]
         version: String,
         /// The name that it answers registrations with.
+        #[serde(default)]
         cluster: String,
         /// How long it has been running.
+        #[serde(default)]
         up_for: Span,
         /// How many open tasks are in which phase.
+        #[serde(default)]
         open: std::collections::BTreeMap<PhaseName, u64>,
         /// How many tasks have ended in which phase since it was started.
+        #[serde(default)]
         ended: std::collections::BTreeMap<PhaseName, u64>,
         /// Since when the oldest of those waits that wait for an agent. None: none waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -94,6 +94,19 @@ impl Rulings {
         let is_allowed = self.allowances.iter().any(|rule| rule.is_about(action, object, capability));
         (!is_allowed).then_some(No::NotAllowed)
     }
+
+    /// Whether the subject may do this with all that the object offers, or may come to offer, whatever it is named: no rule
+    /// denies it any of that, and across namespaces one allows it without naming capabilities.
+    pub(super) fn allows_all(&self, action: Action, own: &str, object: &AgentId) -> bool {
+        let is_about = |rule: &&Rule| rule.actions.contains(&action) && rule.object.matches(object);
+        if self.denials.iter().any(|rule| is_about(&rule)) {
+            return false;
+        }
+        let is_of_all = |rule: &Rule| rule.capability.as_ref().is_none_or(CapabilityPattern::is_of_all);
+        own == object.namespace_str()
+            || self.across == Across::Cards
+            || self.allowances.iter().filter(is_about).any(is_of_all)
+    }
 }
 
 impl Policy {
@@ -265,6 +278,20 @@ mod tests {
         check(&policy, "a@x list b@x", None);
         check(&policy, "a@x list b@x pay_out", Some(No::Denied(0)));
         check(&policy, "a@x list b@x read", None);
+    }
+
+    #[test]
+    fn all_of_an_agent_is_allowed_only_where_nothing_of_it_is_denied() {
+        let all = |policy: &Policy, object: &str| {
+            let subject: AgentId = "a@x".parse().unwrap();
+            policy.of(&subject).allows_all(Action::Call, "x", &object.parse().unwrap())
+        };
+        let some = policy(Across::Cards, &[("deny", "a@x call b@* pay_*"), ("deny", "a@x list c@x")]);
+        assert!(!all(&some, "b@x") && !all(&some, "b@y") && all(&some, "c@x") && all(&some, "c@y"));
+        let named = [("allow", "a@x call b@y pay_*"), ("allow", "a@x call c@y *"), ("allow", "a@x call d@y")];
+        let named = policy(Across::Rules, &named);
+        assert!(!all(&named, "b@y") && all(&named, "c@y") && all(&named, "d@y") && !all(&named, "e@y"));
+        assert!(all(&named, "b@x"));
     }
 
     #[test]

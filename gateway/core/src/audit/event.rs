@@ -104,8 +104,14 @@ impl Event {
     }
 }
 
-/// The text, cut off where it is too long, between characters.
-fn bounded(mut text: String) -> String {
+/// The text with what would steer a terminal, or end a line, written out; cut off where it is too long, between characters.
+fn bounded(text: String) -> String {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let mut text = if text.chars().all(is_plain) {
+        text
+    } else {
+        text.chars().map(|c| if is_plain(c) { c.to_string() } else { c.escape_default().to_string() }).collect()
+    };
     if text.len() > TEXT_MAX {
         let end = (0..=TEXT_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
         text.truncate(end);
@@ -126,6 +132,14 @@ mod tests {
             Event::new(Timestamp::from_ms(1), AuditKind::CallRefused, format!("a{}", "é".repeat(600))).actor.len(),
             TEXT_MAX - 1
         );
+    }
+
+    #[test]
+    fn what_would_steer_a_terminal_or_begin_a_row_is_written_out() {
+        let event = Event::new(Timestamp::from_ms(1), AuditKind::TokenRevoked, "a\nb").on("é\u{202E}c");
+        let event = event.because("x\r\n 99 operator.created \u{1b}[31m\u{9b}red");
+        assert_eq!((event.actor.as_str(), event.target.as_deref()), ("a\\nb", Some("é\\u{202e}c")));
+        assert_eq!(event.reason.unwrap(), "x\\r\\n 99 operator.created \\u{1b}[31m\\u{9b}red");
     }
 
     #[test]

@@ -42,7 +42,12 @@ impl Finding {
                 )
             }
             Flaw::Unreadable => format!("the file cannot be read from row {seq} on"),
-            Flaw::Forged => format!("the checkpoint at row {seq} carries a signature that does not hold"),
+            Flaw::Forged => format!(
+                "the checkpoint at row {seq} carries a signature that does not hold, or is not of the key that signs this log"
+            ),
+            Flaw::Unsigned => format!(
+                "the rows {seq} to {other} are not signed, and should have been by now: what they say may have been written anew"
+            ),
         }
     }
 }

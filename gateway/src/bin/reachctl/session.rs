@@ -24,6 +24,8 @@ const RETRY: RetryPolicy = RetryPolicy {
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) url: String,
+    /// What shows who asks, for what is asked beside the client.
+    pub(crate) token: Option<String>,
     pub(crate) out: Out,
 }
 
@@ -36,14 +38,16 @@ impl Session {
             return Err(Stop::Usage(format!("the gateway's address {url:?} has no scheme; did you mean {hint}?")));
         }
         let mut builder = Client::builder().url(url).retry(RETRY);
+        let mut token = std::env::var("AGENT_REACH_TOKEN").ok().map(|text| text.trim().to_owned());
         if let Some(path) = token_file {
             let text = std::fs::read_to_string(path);
             let text = text.map_err(|error| Stop::Usage(format!("the token file {}: {error}", path.display())))?;
             builder = builder.token(text.trim());
+            token = Some(text.trim().to_owned());
         }
         let connected = builder.connect().await;
         let client = connected.map_err(|error| Self::stop(url, error))?;
-        Ok(Self { client, url: url.to_owned(), out })
+        Ok(Self { client, url: url.to_owned(), token: token.filter(|token| !token.is_empty()), out })
     }
 
     /// What an error of the SDK means here.

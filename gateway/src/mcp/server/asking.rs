@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::in_flight::Working;
 use super::{Line, Server, Session, handshake, reach, stateless};
-use crate::envelope::{Call, Outcome, refusal};
+use crate::envelope::{Call, Outcome, error_of, refusal};
 use crate::identity::Speaker;
 use crate::mcp::catalog::{Cursor, Page, View};
 use crate::mcp::wire::Era;
@@ -46,6 +46,8 @@ pub(super) struct Asking<'a> {
     pub(super) session: Option<&'a Session>,
     /// Whether the client may come back for the answer when its connection is lost.
     pub(super) outlives_connection: bool,
+    /// Whether the message was counted with the request that it came by.
+    pub(super) is_counted: bool,
     /// The trace, by the transport's own account.
     pub(super) traceparent: Option<Traceparent>,
 }
@@ -87,6 +89,9 @@ impl Asking<'_> {
         let Some(id) = call.id else { return self.hear(&call) };
         if id.is_null() {
             return Err(refusal(ErrorCode::InvalidRequest, "`id` must be a string or a number"));
+        }
+        if !self.is_counted {
+            self.server.pace(self.speaker).map_err(|failure| error_of(failure, None))?;
         }
         let id = id.get();
         if !METHODS.contains(&call.method.as_ref()) {

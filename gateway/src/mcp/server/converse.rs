@@ -6,7 +6,7 @@ use reach_schemas::ErrorCode;
 
 use super::asking::{Asking, meta, opening};
 use super::{Line, Server, Session, stateless};
-use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, refusal};
+use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, error_of, refusal};
 use crate::mcp::wire::Era;
 use crate::mcp::wire::object::Object;
 use crate::rpc::{Said, answer_frame};
@@ -19,7 +19,7 @@ impl Server {
         let is_alone = |call: &Call<'_>| meta(call.params).is_ok_and(|meta| meta.is_stateless());
         match frame {
             Frame::Single(Message::Call(call)) if is_alone(&call) => self.answer_alone(session, call, line).await,
-            Frame::Single(Message::Call(call)) if session.revision().is_none() => Self::answer_first(session, &call),
+            Frame::Single(Message::Call(call)) if session.revision().is_none() => self.answer_first(session, &call),
             Frame::Batch(messages) if !session.revision().is_some_and(|revision| revision.takes_batches()) => {
                 let error =
                     refusal(ErrorCode::InvalidRequest, "batches are of 2025-03-26 only; send each message alone");
@@ -40,6 +40,7 @@ impl Server {
             line,
             session: Some(session),
             outlives_connection: false,
+            is_counted: false,
             traceparent: None,
         };
         let limits = Limits::of(self.gateway.texts());
@@ -51,8 +52,11 @@ impl Server {
     }
 
     /// A message before any handshake.
-    fn answer_first(session: &Session, call: &Call<'_>) -> Option<Bytes> {
+    fn answer_first(&self, session: &Session, call: &Call<'_>) -> Option<Bytes> {
         let id = call.id?;
+        if let Err(failure) = self.pace(&session.speaker) {
+            return Some(Answer { id, outcome: Err(error_of(failure, None)) }.into_bytes());
+        }
         let outcome: Outcome = match opening(call) {
             Some(opening) => {
                 let outcome = opening.answer();

@@ -144,8 +144,17 @@ impl Server {
         self.gateway.refused(self.gateway.caller(speaker).to_string(), what, code, message);
     }
 
+    /// What a speaker is granted whose request was counted.
     fn grant(&self, speaker: &Speaker, method: Method) -> Result<Grant, Failure> {
-        self.gateway.grant(&speaker.pass(), speaker.agent(), method)
+        self.gateway.grant_counted(&speaker.pass(), speaker.agent(), method)
+    }
+
+    /// Counts one more request of a speaker.
+    ///
+    /// # Errors
+    /// It, or its namespace, asks too fast.
+    pub fn pace(&self, speaker: &Speaker) -> Result<(), Failure> {
+        self.gateway.count_request(&self.gateway.caller(speaker))
     }
 
     fn view(&self, speaker: &Speaker) -> Arc<View> {

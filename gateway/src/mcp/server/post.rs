@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use jsonrpsee_types::ErrorObjectOwned;
-use reach_schemas::{AgentId, ErrorCode};
+use reach_schemas::{AgentId, ErrorCode, Span};
 
 use super::asking::{Asking, meta, opening};
 use super::{AGENT_HEADER, Line, Server, Session, Stream, stateless};
@@ -28,15 +28,23 @@ pub struct Posted {
     pub text: Option<Bytes>,
     /// The session that was opened by it.
     pub opened: Option<Arc<Session>>,
+    /// When to come again, if it asked too fast.
+    pub retry_after: Option<Span>,
 }
 
 impl Posted {
     fn error(status: StatusCode, id: Id<'_>, error: ErrorObjectOwned) -> Self {
-        Self { status, text: Some(Answer { id, outcome: Err(error) }.into_bytes()), opened: None }
+        Self::said(status, Some(Answer { id, outcome: Err(error) }.into_bytes()))
     }
 
     fn accepted() -> Self {
-        Self { status: StatusCode::ACCEPTED, text: None, opened: None }
+        Self::said(StatusCode::ACCEPTED, None)
+    }
+
+    /// What is said under a status, and nothing else.
+    #[must_use]
+    pub const fn said(status: StatusCode, text: Option<Bytes>) -> Self {
+        Self { status, text, opened: None, retry_after: None }
     }
 }
 
@@ -57,6 +65,13 @@ impl Server {
             Ok(speaker) => speaker,
             Err(failure) => return Posted::error(StatusCode::FORBIDDEN, id_of(&frame), error_of(failure, None)),
         };
+        // The messages of a batch are counted one by one, as they are answered.
+        if let (Frame::Single(_), Err(failure)) = (&frame, self.pace(&speaker)) {
+            self.note_refused(&speaker, ENDPOINT, failure.code, &failure.message);
+            let retry_after = failure.retry_after;
+            let refused = Posted::error(StatusCode::TOO_MANY_REQUESTS, id_of(&frame), error_of(failure, None));
+            return Posted { retry_after, ..refused };
+        }
         if is_stateless(headers, &frame) {
             return self.post_alone(headers, frame, &speaker, line).await;
         }
@@ -112,6 +127,7 @@ impl Server {
             line,
             session: None,
             outlives_connection: false,
+            is_counted: true,
             traceparent: traceparent_of(headers),
         };
         let status = OnceLock::new();
@@ -125,7 +141,7 @@ impl Server {
             said
         });
         let text = text.await;
-        Posted { status: status.get().copied().unwrap_or(StatusCode::OK), text, opened: None }
+        Posted::said(status.get().copied().unwrap_or(StatusCode::OK), text)
     }
 
     fn post_opening(&self, call: &Call<'_>, speaker: Speaker) -> Posted {
@@ -133,7 +149,7 @@ impl Server {
         let opened = opening.revision().map(|revision| self.sessions.open(speaker, revision));
         let status = if opened.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         let answer = Answer { id: call.id.unwrap_or(Id::NULL), outcome: opening.answer() };
-        Posted { status, text: Some(answer.into_bytes()), opened }
+        Posted { opened, ..Posted::said(status, Some(answer.into_bytes())) }
     }
 
     async fn post_in_session(&self, headers: &HeaderMap, frame: Frame<'_>, speaker: &Speaker, line: &Line) -> Posted {
@@ -156,7 +172,7 @@ impl Server {
         line.belongs_to(&session);
         let text = self.answer_in_session(&session, speaker, frame, line, true, traceparent_of(headers)).await;
         match text {
-            Some(text) => Posted { status: StatusCode::OK, text: Some(text), opened: None },
+            Some(text) => Posted::said(StatusCode::OK, Some(text)),
             None => Posted::accepted(),
         }
     }
@@ -172,12 +188,22 @@ impl Server {
         traceparent: Option<reach_schemas::Traceparent>,
     ) -> Option<Bytes> {
         let limits = Limits::of_peer(self.gateway.texts());
+        // Over HTTP a message that comes alone was counted with its request.
+        let is_counted = outlives_connection && matches!(frame, Frame::Single(_));
         let answer = async |call| {
             // One call of a batch is called off without the others.
             let line = &line.for_another();
             let (server, session) = (self, Some(session));
-            let asking =
-                Asking { server, speaker, era: Era::Handshake, line, session, outlives_connection, traceparent };
+            let asking = Asking {
+                server,
+                speaker,
+                era: Era::Handshake,
+                line,
+                session,
+                outlives_connection,
+                is_counted,
+                traceparent,
+            };
             asking.say(call).await
         };
         answer_frame(frame, &limits, answer).await

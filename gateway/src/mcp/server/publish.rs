@@ -45,6 +45,7 @@ impl Server {
     pub fn ai_catalog(&self, base: &str, speaker: &Speaker) -> Result<Value, Failure> {
         let publisher = base.split("://").nth(1).unwrap_or(base);
         let publisher = publisher.rsplit_once(':').map_or(publisher, |(host, _)| host);
+        self.pace(speaker)?;
         let mut entries = vec![json!({
             "identifier": format!("urn:air:{publisher}:gateway"),
             "displayName": "Agent-Reach",
@@ -68,7 +69,7 @@ impl Server {
     /// # Errors
     /// There is none that the caller may see.
     pub fn agent_card(&self, base: &str, speaker: &Speaker, asked: AgentId) -> Result<Value, Failure> {
-        let grant = self.grant(speaker, Method::AgentGet);
+        let grant = self.pace(speaker).and_then(|()| self.grant(speaker, Method::AgentGet));
         let shown = grant.and_then(|grant| self.gateway.agent(grant, &AgentRef { agent_id: asked }));
         let noted = |failure: &Failure| {
             self.note_refused(speaker, "/agents/{id}/agent-card.json", failure.code, &failure.message)

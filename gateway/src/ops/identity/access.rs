@@ -127,8 +127,27 @@ impl Gateway {
     pub fn grant(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
         self.check(pass)?;
         let caller = self.caller(&self.speaker(pass, named.cloned())?);
-        self.rates.admit(&caller, &self.settings().rates, self.now())?;
+        self.count_request(&caller)?;
         authorize(caller, method.permission()).map_err(|denial| denied(&denial))
+    }
+
+    /// As [`Gateway::grant`], for what a request does beyond its first step, or a stream whenever it says something: how fast
+    /// its caller asks was counted when it asked.
+    ///
+    /// # Errors
+    /// As [`Gateway::grant`], but for the pace.
+    pub fn grant_counted(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
+        self.check(pass)?;
+        let caller = self.caller(&self.speaker(pass, named.cloned())?);
+        authorize(caller, method.permission()).map_err(|denial| denied(&denial))
+    }
+
+    /// Counts one more request of a caller.
+    ///
+    /// # Errors
+    /// It, or its namespace, asks too fast: `overloaded`, and when to ask again.
+    pub fn count_request(&self, caller: &Caller) -> Result<(), Failure> {
+        self.rates.admit(caller, &self.settings().rates, self.now())
     }
 
     /// The agent's next token, if it is time for it: for the answer to a heartbeat.

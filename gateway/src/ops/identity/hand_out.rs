@@ -35,6 +35,15 @@ pub(super) fn known_agent(known: &Principal) -> KnownAgent {
     }
 }
 
+/// How long the id of a token may be.
+const ID_MAX: usize = 128;
+
+/// Whether a text can be the id of a token. It goes into the audit log.
+fn is_id(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    !text.is_empty() && text.len() <= ID_MAX && text.chars().all(fits)
+}
+
 impl Gateway {
     /// Makes a token by which one agent can join, once.
     ///
@@ -89,6 +98,11 @@ impl Gateway {
     /// It does not say whose, or nobody is known by that name.
     pub async fn revoke(&self, grant: Grant, request: TokenRevoke) -> Result<Revoked, Failure> {
         let TokenRevoke { agent_id, jti, forget_key, operator } = request;
+        if jti.as_ref().is_some_and(|jti| !is_id(jti)) {
+            return Err(wrong(
+                "jti: is no id of a token: those have at most 128 letters, digits, `-`, `_`, `.` and `:`",
+            ));
+        }
         let by = grant.caller().to_string();
         match (agent_id, operator) {
             (Some(agent), None) => self.revoke_agent(&by, &agent, jti.as_deref(), forget_key).await,

@@ -122,15 +122,17 @@ fn session(app: &App, pass: &Pass, headers: &HeaderMap) -> Result<Arc<Session>, 
     let agent = agent_of(headers).map_err(|refusal| error(StatusCode::BAD_REQUEST, refusal))?;
     let speaker = app.mcp.speaker(pass, agent, super::PATH);
     let speaker = speaker.map_err(|failure| error(StatusCode::FORBIDDEN, error_of(failure, None)))?;
+    if let Err(failure) = app.mcp.pace(&speaker) {
+        let retry_after = failure.retry_after;
+        let mut response = error(StatusCode::TOO_MANY_REQUESTS, error_of(failure, None));
+        door::come_again(&mut response, retry_after);
+        return Err(response);
+    }
     app.mcp.session_of(headers, &speaker).map_err(|NoSession(status, refusal)| error(status, refusal))
 }
 
 fn overdue() -> Posted {
-    Posted {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        text: Some(refused(error_of(shutting_down(), None))),
-        opened: None,
-    }
+    Posted::said(StatusCode::SERVICE_UNAVAILABLE, Some(refused(error_of(shutting_down(), None))))
 }
 
 fn whole(posted: Posted) -> Response {
@@ -138,6 +140,7 @@ fn whole(posted: Posted) -> Response {
         Some(text) => json(posted.status, text),
         None => posted.status.into_response(),
     };
+    door::come_again(&mut response, posted.retry_after);
     if let Some(session) = posted.opened
         && let Ok(id) = HeaderValue::from_str(session.id())
     {

@@ -7,6 +7,7 @@ use http::{HeaderValue, StatusCode, header};
 use reach_schemas::{ErrorCode, Failure};
 
 use crate::envelope::{Frame, Limits, Message, error_of};
+use crate::transport::door::come_again;
 use crate::upstream::reply::Fault;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -14,8 +15,17 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// An error with an HTTP status. `body` is the request's.
 pub(super) fn error(status: StatusCode, body: &[u8], failure: Failure) -> Response {
     let id = id_of(body);
+    let wait = failure.retry_after;
     let error = serde_json::to_string(&error_of(failure, None)).expect("an error object can be written as JSON");
-    json(status, Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)))
+    let mut response = json(status, Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)));
+    come_again(&mut response, wait);
+    response
+}
+
+/// A call that may not be made, or not now.
+pub(super) fn refused(body: &[u8], failure: Failure) -> Response {
+    let is_too_fast = failure.code == ErrorCode::Overloaded;
+    error(if is_too_fast { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::FORBIDDEN }, body, failure)
 }
 
 /// A whole answer.

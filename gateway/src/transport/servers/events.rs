@@ -32,7 +32,7 @@ pub(super) struct Saying {
 pub(super) struct Telling<K> {
     pub(super) says: mpsc::Receiver<Saying>,
     pub(super) answers: usize,
-    /// Either ends it.
+    /// Either ends it, the second one at once.
     pub(super) ends: [CancellationToken; 2],
     pub(super) _kept: K,
 }
@@ -91,9 +91,10 @@ impl<K> Telling<K> {
     async fn next(&mut self) -> Option<Step> {
         tokio::select! {
             biased;
+            // What comes after the session is over is for nobody.
+            () = self.ends[1].cancelled() => None,
             said = self.says.recv() => said.map(Step::Say),
             () = self.ends[0].cancelled() => None,
-            () = self.ends[1].cancelled() => None,
             () = tokio::time::sleep(KEEP_ALIVE) => Some(Step::KeepAlive),
         }
     }

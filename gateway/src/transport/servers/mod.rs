@@ -5,6 +5,7 @@ mod answer;
 mod events;
 mod fronts;
 mod head;
+mod places;
 mod process;
 mod relay;
 mod said;
@@ -12,34 +13,69 @@ mod shared;
 mod talk;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
-use reach_schemas::{ErrorCode, Method};
-use tokio::sync::Semaphore;
+use http::{HeaderMap, header as head_of};
+use reach_core::access::Grant;
+use reach_schemas::{ErrorCode, Failure, Method};
 
 use self::fronts::Fronts;
+use self::places::{Bounds, Places};
 use super::app::App;
-use super::{body, door};
+use super::until::Until;
+use super::{HttpSettings, body, door};
+use crate::envelope::{Frame, Limits};
+use crate::gateway::Gateway;
+use crate::identity::Speaker;
 use crate::mcp::server::agent_of;
-use crate::mcp::wire::{Era, Revision, header};
+use crate::mcp::wire::{Era, Revision, header, sse};
 
 /// Where a server is served.
 pub(in crate::transport) const PATH: &str = "/servers/{name}/mcp";
-/// How many processes there may be at once for sessions of clients.
-const PROCESSES_MAX: usize = 256;
+/// How long after a look whether its client may still use a server the next one is had. What changes meanwhile is seen then.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How often it is looked though nothing changed: a token that is over says nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The sessions of all servers.
 pub(in crate::transport) struct Servers {
     http: Fronts<relay::Behind>,
     stdio: Fronts<process::Behind>,
-    processes: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Servers {
-    pub(in crate::transport) fn new() -> Self {
-        Self { http: Fronts::new(), stdio: Fronts::new(), processes: Arc::new(Semaphore::new(PROCESSES_MAX)) }
+    pub(in crate::transport) fn new(settings: &HttpSettings) -> Self {
+        let bounds = Bounds {
+            all: settings.processes_max,
+            namespace: settings.processes_per_namespace_max,
+            caller: settings.processes_per_caller_max,
+        };
+        Self { http: Fronts::new(), stdio: Fronts::new(), places: Places::new(bounds) }
+    }
+
+    /// Ends sessions once their client is not let in any more, or may not use their server; until it is dropped.
+    pub(in crate::transport) async fn watch(&self, gateway: &Gateway) {
+        let (mut cards, mut identities) = (gateway.cards(), gateway.identity().changes());
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                Ok(()) = cards.changed() => {}
+                Ok(()) = identities.changed() => {}
+            }
+            if self.http.is_empty() && self.stdio.is_empty() {
+                continue;
+            }
+            let may = |speaker: &Speaker, name: &str| {
+                gateway.check(&speaker.pass()).is_ok() && gateway.may_use_server(&gateway.caller(speaker), name)
+            };
+            self.http.end_unless(may);
+            self.stdio.end_unless(may);
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 }
 
@@ -50,16 +86,19 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
     let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
     let pass = door::pass_of(&parts.extensions);
     let speaker = agent_of(&parts.headers).ok().and_then(|agent| app.gateway.speaker(&pass, agent).ok());
-    let granted = speaker.map(|speaker| app.gateway.grant(&pass, speaker.agent(), Method::Reach)).transpose();
-    let grant = match granted {
+    let Some(speaker) = speaker else {
+        app.gateway.refused(pass.to_string(), PATH, ErrorCode::AgentNotFound, "");
+        return answer::no_server(&name);
+    };
+    let grant = match app.gateway.grant(&pass, speaker.agent(), Method::Reach) {
         Ok(grant) => grant,
         Err(failure) => {
             app.gateway.refused(pass.to_string(), PATH, failure.code, &failure.message);
-            return answer::error(StatusCode::FORBIDDEN, b"", failure);
+            return answer::refused(b"", failure);
         }
     };
     // One that the caller may not use is answered as one that is not there, before anything of the request is read.
-    let is_open = grant.is_some_and(|grant| app.gateway.may_use_server(grant.caller(), &name));
+    let is_open = app.gateway.may_use_server(grant.caller(), &name);
     let known = is_open.then(|| app.gateway.upstreams().get(&name)).flatten();
     let Some(server) = known else {
         app.gateway.refused(pass.to_string(), PATH, ErrorCode::AgentNotFound, "");
@@ -72,14 +111,54 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
             return answer::error(status, b"", error.into_failure());
         }
     };
+    if let Err(failure) = pace_batch(&app.gateway, &grant, &body) {
+        app.gateway.refused(pass.to_string(), PATH, failure.code, &failure.message);
+        return answer::refused(&body, failure);
+    }
     let is_stateless = is_stateless(&parts.headers);
-    if server.is_http() {
-        relay::relay(&app, &server, &parts, body, is_stateless).await
+    let response = if server.is_http() {
+        relay::relay(&app, &server, &speaker, &parts, body, is_stateless).await
     } else if is_stateless {
         shared::post(&app, &server, &parts, body).await
     } else {
-        process::handle(&app, &server, &parts, body).await
+        process::handle(&app, &server, &speaker, &parts, body).await
+    };
+    while_open(&app, speaker, name, response)
+}
+
+/// Counts what a batch asks beyond its first message, which was counted with the request.
+fn pace_batch(gateway: &Gateway, grant: &Grant, body: &[u8]) -> Result<(), Failure> {
+    if !body.trim_ascii_start().starts_with(b"[") {
+        return Ok(());
     }
+    match Frame::parse(body, &Limits::default()) {
+        Frame::Batch(messages) => messages.iter().skip(1).try_for_each(|_| gateway.count_request(grant.caller())),
+        Frame::Single(_) => Ok(()),
+    }
+}
+
+/// A stream of events ends once its reader may not use the server any more.
+fn while_open(app: &Arc<App>, speaker: Speaker, name: String, response: Response) -> Response {
+    let kind = response.headers().get(head_of::CONTENT_TYPE);
+    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(sse::MEDIA_TYPE.as_bytes()));
+    if !is_stream || speaker.agent().is_none() {
+        return response;
+    }
+    let gateway = Arc::clone(&app.gateway);
+    let closed = async move {
+        let mut cards = gateway.cards();
+        loop {
+            cards.mark_unchanged();
+            if !gateway.may_use_server(&gateway.caller(&speaker), &name) {
+                return;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+            if cards.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    };
+    response.map(|body| Body::new(Until { body, ended: Box::pin(closed) }))
 }
 
 /// Whether a request says in its head that it stands alone: by its revision, and where it names none by a header that

@@ -8,16 +8,19 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
-use reach_schemas::{ErrorCode, Failure, Span};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, mpsc};
+use reach_schemas::{AgentId, ErrorCode, Failure, Span};
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::Servers;
 use super::answer;
 use super::events::{Saying, Telling, respond, standing};
 use super::fronts::Front;
+use super::places::{Full, Place};
 use super::said::{Said, Word};
 use super::talk::{Talk, WAITING_MAX};
 use crate::envelope::{Call, Frame, Limits, Message};
+use crate::identity::Speaker;
 use crate::mcp::wire::header;
 use crate::transport::app::App;
 use crate::upstream::reply::Fault;
@@ -25,6 +28,8 @@ use crate::upstream::server::Server;
 
 /// How long a server that was started again may take to open the session.
 const REOPEN: Duration = Duration::from_secs(30);
+/// How many sessions make way for one newcomer at most.
+const WAYS_MAX: usize = 8;
 
 /// What is behind a session with a process.
 pub(in crate::transport) struct Behind {
@@ -32,15 +37,15 @@ pub(in crate::transport) struct Behind {
     talk: Mutex<Arc<Talk>>,
     initialize: Bytes,
     said: Said,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 type ProcessFront = Front<Behind>;
 
 /// Answers one request.
-pub(super) async fn handle(app: &App, server: &Server, parts: &Parts, body: Bytes) -> Response {
+pub(super) async fn handle(app: &App, server: &Server, speaker: &Speaker, parts: &Parts, body: Bytes) -> Response {
     let fronts = &app.servers.stdio;
-    let front = fronts.of(server.spec().name.as_str(), &parts.headers);
+    let front = fronts.of(server.spec().name.as_str(), speaker, &parts.headers);
     match (parts.method.clone(), front) {
         (Method::DELETE, Some(front)) => {
             fronts.remove(&front);
@@ -48,13 +53,15 @@ pub(super) async fn handle(app: &App, server: &Server, parts: &Parts, body: Byte
         }
         (Method::GET, Some(front)) => listen(app, server, &front).await,
         (_, Some(front)) => post(app, server, &front, parts, &body).await,
-        (Method::POST, None) if !parts.headers.contains_key(header::SESSION_ID) => open(app, server, &body).await,
+        (Method::POST, None) if !parts.headers.contains_key(header::SESSION_ID) => {
+            open(app, server, speaker, &body).await
+        }
         (_, None) => answer::no_session(&body),
     }
 }
 
 /// Opens a session: its first request starts a process.
-async fn open(app: &App, server: &Server, body: &Bytes) -> Response {
+async fn open(app: &App, server: &Server, speaker: &Speaker, body: &Bytes) -> Response {
     let refused = |code, message: &str| answer::error(StatusCode::BAD_REQUEST, body, Failure::new(code, message));
     let call = match Frame::parse(body, &Limits::default()) {
         Frame::Single(Message::Call(call)) if call.method == "initialize" && call.id.is_some() => call,
@@ -70,10 +77,9 @@ async fn open(app: &App, server: &Server, body: &Bytes) -> Response {
             );
         }
     };
-    let Ok(place) = Arc::clone(&app.servers.processes).try_acquire_owned() else {
-        let message = "as many sessions with processes are open as may be; end one, or come again later";
-        let failure = Failure { retry_after: Some(Span::from_secs(5)), ..Failure::new(ErrorCode::Overloaded, message) };
-        return answer::error(StatusCode::SERVICE_UNAVAILABLE, body, failure);
+    let place = match place(&app.servers, speaker.agent()) {
+        Ok(place) => place,
+        Err(full) => return no_place(&app.servers, full, speaker.agent(), body),
     };
     let name = server.spec().name.clone();
     let talk = match start(server) {
@@ -96,12 +102,60 @@ async fn open(app: &App, server: &Server, body: &Bytes) -> Response {
     let mut response = answer::json(StatusCode::OK, text);
     if is_opened {
         let behind = Behind { talk: Mutex::new(talk), initialize: body.clone(), said: Said::default(), _place: place };
-        let front = app.servers.stdio.put(name, behind);
+        let front = app.servers.stdio.put(name, speaker, behind);
         if let Ok(header) = header::SESSION_ID.parse::<http::HeaderName>() {
             response.headers_mut().insert(header, front.id.clone());
         }
     }
     response
+}
+
+/// A place for one more process; where there is none, idle sessions of whoever has most make way, first of all those of a
+/// caller that is over its own share.
+fn place(servers: &Servers, newcomer: Option<&AgentId>) -> Result<Place, Full> {
+    // One that was ended may still be in somebody's hands for a moment.
+    for _ in 0..WAYS_MAX {
+        let full = match servers.places.take(newcomer) {
+            Ok(place) => return Ok(place),
+            Err(full) => full,
+        };
+        if !servers.stdio.end_idle(|owner| servers.places.weight(full, newcomer, owner)) {
+            return Err(full);
+        }
+    }
+    servers.places.take(newcomer)
+}
+
+fn no_place(servers: &Servers, full: Full, newcomer: Option<&AgentId>, body: &Bytes) -> Response {
+    let bounds = servers.places.bounds();
+    let who = |name: Option<&str>| name.unwrap_or("you").to_owned();
+    let (status, message) = match full {
+        Full::Caller => {
+            let (who, most) = (who(newcomer.map(AgentId::as_str)), bounds.caller);
+            let message = format!(
+                "{who} has {most} sessions in use whose server is a process, as many as one caller may have; end one (DELETE, \
+                 with its Mcp-Session-Id), or use one that is open"
+            );
+            (StatusCode::TOO_MANY_REQUESTS, message)
+        }
+        Full::Namespace => {
+            let (who, most) = (who(newcomer.map(AgentId::namespace_str)), bounds.namespace);
+            let message = format!(
+                "the agents of {who} have {most} sessions in use whose server is a process, as many as one namespace may \
+                 have; end one, or come again later"
+            );
+            (StatusCode::TOO_MANY_REQUESTS, message)
+        }
+        Full::All => {
+            let message = format!(
+                "{} sessions are in use whose server is a process, as many as may be; end one, or come again later",
+                bounds.all
+            );
+            (StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    };
+    let failure = Failure { retry_after: Some(Span::from_secs(5)), ..Failure::new(ErrorCode::Overloaded, message) };
+    answer::error(status, body, failure)
 }
 
 async fn first_answer(says: &mut mpsc::Receiver<Saying>) -> Option<Bytes> {

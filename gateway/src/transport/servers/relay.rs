@@ -22,6 +22,7 @@ use super::answer;
 use super::fronts::{Front, Fronts, Open};
 use super::head::{back, onward};
 use super::said::{Said, Word};
+use crate::identity::Speaker;
 use crate::mcp::wire::header;
 use crate::outbound::Stream;
 use crate::transport::app::App;
@@ -51,10 +52,17 @@ pub(in crate::transport) struct Behind {
 type HttpFront = Front<Behind>;
 
 /// Passes one request on.
-pub(super) async fn relay(app: &App, server: &Server, parts: &Parts, body: Bytes, is_stateless: bool) -> Response {
+pub(super) async fn relay(
+    app: &App,
+    server: &Server,
+    speaker: &Speaker,
+    parts: &Parts,
+    body: Bytes,
+    is_stateless: bool,
+) -> Response {
     let fronts = &app.servers.http;
     let name = server.spec().name.as_str();
-    let front = fronts.of(name, &parts.headers);
+    let front = fronts.of(name, speaker, &parts.headers);
     if front.is_none() && parts.headers.contains_key(header::SESSION_ID) {
         return answer::no_session(&body);
     }
@@ -84,7 +92,7 @@ pub(super) async fn relay(app: &App, server: &Server, parts: &Parts, body: Bytes
             None
         }
         Some(front) => Some(front),
-        None if word == Word::Initialize => opened(fronts, server, parts, &body, &response),
+        None if word == Word::Initialize => opened(fronts, server, speaker, parts, &body, &response),
         None => None,
     };
     give_back(app, response, front.as_ref(), open, parts.method == Method::GET)
@@ -99,6 +107,7 @@ const fn is_elsewhere(status: StatusCode) -> bool {
 fn opened(
     fronts: &Fronts<Behind>,
     server: &Server,
+    speaker: &Speaker,
     parts: &Parts,
     body: &Bytes,
     response: &http::Response<Stream>,
@@ -110,7 +119,7 @@ fn opened(
         initialize: body.clone(),
         said: Said::default(),
     };
-    Some(fronts.put(server.spec().name.clone(), behind))
+    Some(fronts.put(server.spec().name.clone(), speaker, behind))
 }
 
 /// Passes a request of a session on. What the server did not take because it has lost the session is sent again in a new
@@ -209,7 +218,8 @@ fn give_back(
         parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
     // A stream on which nothing need come must not hold up a stop.
     let end = if is_standing { &app.drain.stop } else { &app.drain.overdue };
-    let body = if is_events { Body::new(Ending::new(stream, end, open)) } else { Body::new(stream) };
+    let over = front.map(|front| front.over.clone()).unwrap_or_default();
+    let body = if is_events { Body::new(Ending::new(stream, [end.clone(), over], open)) } else { Body::new(stream) };
     let mut response = Response::new(body);
     *response.headers_mut() = back(&parts.headers, front.map(|front| &front.id));
     // Another's challenge is nothing that our client could answer.
@@ -218,16 +228,16 @@ fn give_back(
     response
 }
 
-/// A stream that ends when its server ends it, or when the gateway has to stop.
+/// A stream that ends when its server ends it, when its session is over, or when the gateway has to stop.
 struct Ending {
     stream: Stream,
-    end: Pin<Box<WaitForCancellationFutureOwned>>,
+    ends: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
     _open: Option<Open<Behind>>,
 }
 
 impl Ending {
-    fn new(stream: Stream, end: &CancellationToken, open: Option<Open<Behind>>) -> Self {
-        Self { stream, end: Box::pin(end.clone().cancelled_owned()), _open: open }
+    fn new(stream: Stream, ends: [CancellationToken; 2], open: Option<Open<Behind>>) -> Self {
+        Self { stream, ends: ends.map(|end| Box::pin(end.cancelled_owned())), _open: open }
     }
 }
 
@@ -239,10 +249,14 @@ impl HttpBody for Ending {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<BodyFrame<Bytes>, Self::Error>>> {
+        // What comes after the session is over is for nobody.
+        if self.ends[1].as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
         if let Poll::Ready(frame) = Pin::new(&mut self.stream).poll_frame(cx) {
             return Poll::Ready(frame);
         }
-        self.end.as_mut().poll(cx).map(|()| None)
+        self.ends[0].as_mut().poll(cx).map(|()| None)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -34,6 +34,13 @@ pub(crate) enum Audit {
         /// Read the database in this data folder, and ask no gateway
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
+        /// Believe this key and no other: as `signed by` tells it, or a copy of the folder's audit-key.pub [default: the keys
+        /// in the data folder]
+        #[arg(long, value_name = "KEY|FILE", requires = "data")]
+        key: Option<String>,
+        /// Take it well that the newest rows are not signed, as after a gateway that was killed
+        #[arg(long)]
+        accept_unsigned: bool,
     },
     /// Write all rows to standard output, one JSON object a line
     Export {

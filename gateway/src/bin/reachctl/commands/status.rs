@@ -66,7 +66,12 @@ async fn health(session: &Session) -> Result<(bool, Option<RawJson>), Stop> {
     let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     let builder = if is_here { builder.no_proxy() } else { builder };
     let client = builder.build().map_err(|error| session.stopped(Error::Config(innermost(&error))))?;
-    let response = client.get(url).send().await.map_err(lost)?;
+    let request = client.get(url);
+    let request = match &session.token {
+        Some(token) => request.bearer_auth(token),
+        None => request,
+    };
+    let response = request.send().await.map_err(lost)?;
     // One that has no such page, but answers, is well as far as anyone can tell.
     let is_well = response.status().is_success() || response.status() == reqwest::StatusCode::NOT_FOUND;
     let body = response.text().await.map_err(lost)?;

@@ -1,9 +1,9 @@
 //! The audit log: rows, what a verification found, and a checkpoint.
 
 use agent_reach_sdk::schemas::call::{AuditRows, AuditVerified};
-use agent_reach_sdk::schemas::{AuditCheckpoint, AuditRow};
+use agent_reach_sdk::schemas::{AuditCheckpoint, AuditFlaw, AuditRow};
 
-use super::text::{clean, count, when};
+use super::text::{clean, count, one_line, when};
 use super::{Grid, Look, Shape, Tone, sheet};
 
 /// Rows, as they come.
@@ -21,7 +21,9 @@ pub(crate) fn table(answer: &AuditRows, look: &Look) -> String {
     for row in &answer.rows {
         let who = [Some(row.actor.clone()), row.target.clone(), row.task_id.map(|id| id.to_string())];
         let why = [Some(row.outcome.clone()), row.code.clone(), row.reason.clone()];
-        let lines = |lines: [Option<String>; 3]| lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let lines = |lines: [Option<String>; 3]| {
+            lines.into_iter().flatten().map(|line| one_line(&line)).collect::<Vec<_>>().join("\n")
+        };
         let what = if row.count == 1 { row.kind.clone() } else { format!("{}\n{} times", row.kind, row.count) };
         grid.row(tone(row), [format!("{}\n{}", row.seq, when(row.at, look.now)), what, lines(who), lines(why)]);
     }
@@ -44,6 +46,10 @@ pub(crate) fn verified(told: &AuditVerified, look: &Look) -> String {
         count(usize::try_from(told.checkpoints).unwrap_or(usize::MAX), "signed checkpoint", "signed checkpoints");
     let mut text = match &told.finding {
         None => look.paint(Tone::Good, &format!("the audit log is whole: {rows}, {checkpoints}")),
+        Some(finding) if finding.flaw == AuditFlaw::Unsigned => {
+            let said = format!("the audit log is not signed at its end: {}", clean(&finding.message));
+            format!("{}\n{rows} and {checkpoints} are good", look.paint(Tone::Bad, &said))
+        }
         Some(finding) => {
             let said = format!("the audit log is bad at row {}: {}", finding.seq, clean(&finding.message));
             format!("{}\n{rows} before it and {checkpoints} are good", look.paint(Tone::Bad, &said))

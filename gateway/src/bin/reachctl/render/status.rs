@@ -18,6 +18,10 @@ pub(crate) fn sheet(status: &Status, look: &Look) -> String {
     grid.row(tone, ["health".to_owned(), word.to_owned()]);
     if let Some(health) = &status.health {
         match health.read::<GatewayHealth>() {
+            // Who shows no operator's token is told no more than that it is well.
+            Ok(health) if health.version.is_empty() => {
+                grid.row(Tone::Plain, ["".to_owned(), "the rest is told to operators only".to_owned()]);
+            }
             Ok(health) => told(&health, look, &mut grid),
             // Another version, or something in between, says it in words of its own.
             Err(_) => health.read::<Value>().into_iter().for_each(|health| flat("", &health, &mut grid)),

@@ -59,6 +59,11 @@ pub(crate) fn shorten(text: &str, max: usize) -> String {
     }
 }
 
+/// The text in one line: what would end it is written out, so that nobody's words look like a row of their own.
+pub(crate) fn one_line(text: &str) -> String {
+    clean(&text.replace('\r', "\\r").replace('\n', "\\n"))
+}
+
 /// The text without what would steer a terminal or turn the reading direction: agents and callers write what they
 /// like. Line ends stay.
 pub(crate) fn clean(text: &str) -> String {
@@ -102,6 +107,7 @@ mod tests {
     #[test]
     fn what_would_steer_a_terminal_is_not_printed() {
         assert_eq!(clean("a\x1b[31mb\tc\nd\u{202E}e\u{9b}"), "a\u{FFFD}[31mb c\nd\u{FFFD}e\u{FFFD}");
+        assert_eq!(one_line("a\n 99 operator.created\x1b[31m"), "a\\n 99 operator.created\u{FFFD}[31m");
         assert_eq!(shorten("今天的新闻头条", 5), "今天...");
     }
 }
