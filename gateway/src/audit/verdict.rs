@@ -116,7 +116,7 @@ mod tests {
     fn an_end_is_unsigned_when_it_is_long_or_old() {
         let settings = Settings::default();
         let at = |mins: u64| Timestamp::from_ms(mins * 60_000);
-        let told = |head, signed, age| {
+        let told = |head: u64, signed: u64, age: u64| {
             unsigned(head, signed, at(100), at(100 + age), &settings).map(|found| (found.seq, found.other))
         };
         assert_eq!(told(2000, 0, 0), None);

@@ -106,7 +106,7 @@ impl Snapshot {
     pub fn agent_success_rates(&self) -> impl Iterator<Item = (&AgentId, f64)> {
         let of_agent = self.attempts.chunk_by(|one, next| one.agent() == next.agent());
         of_agent.filter_map(|of| {
-            let counts = of.iter().fold(AttemptCounts::default(), |sum, of| sum.add(&of.recent));
+            let counts = of.iter().fold(AttemptCounts::default(), |sum, of| sum.plus(&of.recent));
             Some((of.first()?.agent()?, counts.success_rate()?))
         })
     }

@@ -82,7 +82,7 @@ impl TaskCounts {
 impl AttemptCounts {
     /// Both together.
     #[must_use]
-    pub fn add(mut self, other: &Self) -> Self {
+    pub fn plus(mut self, other: &Self) -> Self {
         self.answered += other.answered;
         self.failed += other.failed;
         self.given_back += other.given_back;

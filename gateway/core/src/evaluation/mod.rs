@@ -342,13 +342,13 @@ impl Attempts {
     /// Counts of the window.
     #[must_use]
     pub fn recent(&self, now: Timestamp) -> AttemptCounts {
-        self.recent.live(now).fold(AttemptCounts::default(), AttemptCounts::add)
+        self.recent.live(now).fold(AttemptCounts::default(), AttemptCounts::plus)
     }
 }
 
 fn attempt_figures<'a>(of: impl IntoIterator<Item = &'a Attempts> + Clone, now: Timestamp) -> AttemptFigures {
     let slices = of.clone().into_iter().flat_map(|attempts| attempts.recent.live(now));
-    let counts = slices.fold(AttemptCounts::default(), AttemptCounts::add);
+    let counts = slices.fold(AttemptCounts::default(), AttemptCounts::plus);
     let target = latency::figures(of.into_iter().map(|attempts| &attempts.target), now);
     AttemptFigures { target, ..counts.figures() }
 }
