@@ -94,6 +94,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether the gateway's URL and the agent's id can be used, without connecting and without reading anything else: for
+    /// those who connect later, and want to know at once.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if not.
+    pub fn check(&self) -> Result<()> {
+        self.agent()?;
+        Transport::takes(&self.address()?)
+    }
+
     /// Makes the client. Over HTTP nothing is sent yet; over WebSocket the connection is opened.
     ///
     /// # Errors
@@ -149,10 +159,17 @@ impl ClientBuilder {
         Ok(Client { inner: Arc::new(inner) })
     }
 
-    fn target(&self) -> Result<Target> {
-        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    /// Where the gateway is, as it was told.
+    fn address(&self) -> Result<reqwest::Url> {
         let url = self.url.clone().or_else(|| set("AGENT_REACH_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        let url = url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))?;
+        if !url.contains("://") {
+            return Err(Error::Config(format!("{url:?} is not a URL: it has no scheme; did you mean http://{url}?")));
+        }
+        url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))
+    }
+
+    fn target(&self) -> Result<Target> {
+        let url = self.address()?;
         let papers = Papers {
             token: self.papers.token.clone().or_else(|| set("AGENT_REACH_TOKEN").map(Into::into)),
             join: self.papers.join.clone().or_else(|| set("AGENT_REACH_JOIN").map(Into::into)),
@@ -160,5 +177,33 @@ impl ClientBuilder {
         };
         let credentials = Arc::new(Credentials::new(papers, self.agent()?)?);
         Ok(Target { url, credentials, connect_timeout: self.connect_timeout.unwrap_or(Duration::from_secs(5)) })
+    }
+}
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_address_or_id_is_told_before_anyone_connects() {
+        let check = |url: &str, agent: &str| Client::builder().url(url).from_agent(agent).check();
+        for url in ["http://127.0.0.1:7340", "https://a.example/reach", "ws://127.0.0.1:7340"] {
+            check(url, "editor@news").unwrap();
+        }
+        for (url, agent, says) in [
+            ("127.0.0.1:7340", "editor@news", "did you mean http://127.0.0.1:7340?"),
+            ("localhost:7340", "editor@news", "did you mean http://localhost:7340?"),
+            ("ftp://127.0.0.1", "editor@news", "write http://, https:// or ws://"),
+            ("http://", "editor@news", "is not a URL"),
+            ("wss://127.0.0.1", "editor@news", "wss:// is not built in"),
+            ("http://127.0.0.1:7340", "bad id", "an agent id is name@namespace"),
+        ] {
+            let error = check(url, agent).unwrap_err();
+            assert!(matches!(&error, Error::Config(told) if told.contains(says)), "{url} {agent}: {error}");
+        }
     }
 }
