@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use reach_core::access::Grant;
 use reach_schemas::call::{
-    CapabilityFind, ErrorData, Heartbeat, HeartbeatAnswer, Nothing, ProofWanted, Submit, Subscribe, TaskRef,
+    CapabilityFind, ErrorData, Heartbeat, HeartbeatAnswer, Nothing, PolicyPut, ProofWanted, Submit, Subscribe, TaskRef,
 };
 use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::card::decode_policy;
@@ -119,6 +120,11 @@ fn asks_for_proof(error: &ErrorObjectOwned) -> bool {
     data.and_then(|data| data.details).is_some_and(|details| details.read::<ProofWanted>().is_ok())
 }
 
+/// The policy that is put, or all that is wrong with its form.
+fn policy_of(params: Option<&RawValue>) -> Result<PolicyPut, ErrorObjectOwned> {
+    decode_policy(text_of(params)?, "params").map_err(|failure| error_of(failure, None))
+}
+
 /// Only a wait lives long: what it is must be small, so that thousands of them may wait. Everything else has a place of its
 /// own for as long as it takes.
 async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome {
@@ -173,11 +179,7 @@ async fn carry_out(context: &Context, method: Method, call: Call<'_>) -> Outcome
         Method::ConfigShow => ask!(config_show),
         Method::ConfigReload => ask!(config_reload),
         Method::PolicyGet => ask!(policy),
-        Method::PolicyPut => {
-            let grant = grant(None)?;
-            let policy = decode_policy(text_of(call.params)?, "params").map_err(|failure| error_of(failure, None))?;
-            answer(Box::pin(gateway.put_policy(grant, policy)).await)
-        }
+        Method::PolicyPut => answer(Box::pin(gateway.put_policy(grant(None)?, policy_of(call.params)?)).await),
         Method::PolicyTest => ask!(test_policy),
         Method::AuditTail => ask!(audit_tail),
         Method::AuditSearch => ask!(audit_search),
