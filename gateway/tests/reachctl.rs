@@ -8,6 +8,8 @@ mod meant;
 mod real;
 #[path = "reachctl/scripted.rs"]
 mod scripted;
+#[path = "reachctl/told.rs"]
+mod told;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
@@ -68,7 +70,7 @@ fn exit_codes_tell_what_kind_of_no_it_was() {
         ("wrong_phase", 4),
         ("store_full", 5),
         ("internal", 70),
-        ("timeout", 1),
+        ("unreachable", 5),
     ] {
         let ran = check(&get, Err(refusal(code, "it says why")), exit);
         assert!(ran.stdout.is_empty() && ran.stderr.contains("it says why"), "{code}: {}", ran.stderr);

@@ -134,6 +134,11 @@ pub enum Error {
     Config(String),
 }
 
+/// That an answer did not come in time: the source of a [`Error::Transport`].
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("no answer within {}", humane(*.0))]
+pub(crate) struct Late(pub(crate) Duration);
+
 fn humane(duration: Duration) -> reach_schemas::Span {
     duration.into()
 }
@@ -168,6 +173,14 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.refusal().and_then(|refusal| refusal.retry_after)
+    }
+
+    /// How long an answer was waited for that did not come, although the request went out: the gateway is there, and may
+    /// be at it still. `None` for everything else.
+    #[must_use]
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        let Self::Transport { sent: true, source: Some(source), .. } = self else { return None };
+        source.downcast_ref::<Late>().map(|late| late.0)
     }
 
     /// The gateway's words. `None` for what did not come from the gateway.
@@ -211,6 +224,12 @@ impl Error {
 
     pub(crate) fn maybe_sent(message: impl Into<String>) -> Self {
         Self::Transport { message: message.into(), sent: true, source: None }
+    }
+
+    /// The request went out, and nothing came back from `whom` for so long.
+    pub(crate) fn late(whom: impl std::fmt::Display, waited: Duration) -> Self {
+        let late = Late(waited);
+        Self::Transport { message: format!("{late} from {whom}"), sent: true, source: Some(Arc::new(late)) }
     }
 
     pub(crate) fn protocol(message: impl Into<String>) -> Self {

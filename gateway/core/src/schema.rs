@@ -1,6 +1,7 @@
 //! JSON Schemas that agents bring: compiled once a registration, offline, with bounds on size, nesting and regular
 //! expressions, so that a hostile schema costs little and reaches nothing.
 
+mod choices;
 mod cost;
 mod strict;
 
@@ -8,6 +9,7 @@ use jsonschema::{PatternOptions, Validator};
 use reach_schemas::RawJson;
 use serde_json::Value;
 
+pub(crate) use choices::{choices, listed};
 pub use strict::read_strictly;
 
 /// The largest schema that is taken, in bytes.
@@ -102,7 +104,15 @@ impl Schema {
         let tell = |error: jsonschema::ValidationError<'_>| {
             let at = error.instance_path().to_string();
             // A large value is not repeated in what is said of it.
-            let why = if is_short(error.instance()) { error.to_string() } else { error.masked().to_string() };
+            let is_short = is_short(error.instance());
+            let why = match choices(&error) {
+                Some(choices) => {
+                    let given = if is_short { error.instance().to_string() } else { "value".to_owned() };
+                    format!("{given} is not one of {}", listed(&choices))
+                }
+                None if is_short => error.to_string(),
+                None => error.masked().to_string(),
+            };
             let told = if at.is_empty() { why } else { format!("at {at}: {why}") };
             let end = told.floor_char_boundary(VIOLATION_MAX);
             if end < told.len() { format!("{}...", &told[..end]) } else { told }

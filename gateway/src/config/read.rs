@@ -71,7 +71,7 @@ pub fn read(text: &str, flags: Flags) -> Result<Config, Mistakes> {
     let (sound, mut mistakes) = sound(table);
     let file = match File::deserialize(sound) {
         Ok(file) => file,
-        Err(error) if mistakes.is_empty() => return Err(Mistakes(vec![error.message().to_owned()])),
+        Err(error) if mistakes.is_empty() => return Err(Mistakes(vec![plainly(error.message())])),
         Err(_) => File::default(),
     };
     match check(file, flags) {
@@ -117,5 +117,32 @@ fn sound(table: Table) -> (Table, Vec<String>) {
 /// Reads one key as if there were no other.
 fn alone(key: &str, value: toml::Value) -> Result<File, String> {
     let table = Table::from_iter([(key.to_owned(), value)]);
-    File::deserialize(table).map_err(|error| error.message().trim().to_owned())
+    File::deserialize(table).map_err(|error| plainly(error.message().trim()))
+}
+
+/// What the reader says, without the names that types have in Rust.
+fn plainly(message: &str) -> String {
+    let (said, expected) = message.rsplit_once("expected ").unwrap_or((message, ""));
+    match expected {
+        "usize" | "u8" | "u16" | "u32" | "u64" | "i32" | "i64" => format!("{said}expected a whole number"),
+        "f32" | "f64" => format!("{said}expected a number"),
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_told_in_words() {
+        for (text, says) in [
+            ("open_max = \"many\"", "open_max: invalid type: string \"many\", expected a whole number"),
+            ("[limits]\nbody_max = -1", "limits.body_max: invalid value: integer `-1`, expected a whole number"),
+            ("listen = 7", "expected"),
+        ] {
+            let Err(Mistakes(mistakes)) = read(text, Flags::default()) else { panic!("{text} was taken") };
+            assert!(mistakes[0].contains(says), "{mistakes:?}");
+        }
+    }
 }

@@ -72,7 +72,7 @@ impl Identity {
         if token.starts_with(OPERATOR_PREFIX) {
             let hash = hash(token);
             let book = self.book();
-            let row = book.operator(&hash, now).ok_or(Rejection::Foreign)?;
+            let row = book.operator(&hash, now)?;
             let operator = Operator { name: Some(row.name.clone()), role: row.role };
             return Ok((Pass::Operator(Arc::new(OperatorPass { operator, hash: Some(hash) })), false));
         }
@@ -109,7 +109,9 @@ impl Identity {
             Pass::Open | Pass::Nobody => Ok(()),
             Pass::Operator(operator) => {
                 let Some(hash) = &operator.hash else { return Ok(()) };
-                self.book().operator(hash, now).map(|_| ()).ok_or(Rejection::Revoked)
+                let standing = self.book().operator(hash, now).map(|_| ());
+                // It stood when the pass was made.
+                standing.map_err(|no| if no == Rejection::Withdrawn { Rejection::Revoked } else { no })
             }
             Pass::Agent(agent) => self.standing(&self.book(), agent, now).map(|_| ()),
         }

@@ -58,9 +58,11 @@ impl Gateway {
             tokio::pin!(rung);
             rung.as_mut().enable();
             let tasks = self.claim_some(agent, limit, lease, gone).await?;
+            // Whoever waits for work is there: each time around it is seen again.
+            let again = until.min(tokio::time::Instant::now() + self.beat(agent)?.into());
             let is_over = !tasks.is_empty()
                 || tokio::select! {
-                    rung = tokio::time::timeout_at(until, rung) => rung.is_err(),
+                    rung = tokio::time::timeout_at(again, rung) => rung.is_err() && again == until,
                     () = self.stopping.cancelled() => true,
                     () = gone.cancelled() => true,
                 };
@@ -68,6 +70,11 @@ impl Gateway {
                 return Ok(Claimed { tasks });
             }
         }
+    }
+
+    /// How often the agent has to be heard of.
+    fn beat(&self, agent: &AgentId) -> Result<Span, Failure> {
+        self.fleet().node(agent).map(|node| node.card.heartbeat_interval).ok_or_else(|| agent_not_found(agent))
     }
 
     /// How many more tasks the agent may have at once.

@@ -9,6 +9,7 @@ use reach_core::fleet::server_name;
 use reach_schemas::call::{ProofWanted, ServerAdd, ServerRef, Servers};
 use reach_schemas::{AgentCard, AgentId, AuditKind, ErrorCode, Failure, RawJson, ServerSpec, ServerView};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::gateway::Gateway;
 use crate::identity::is_equal;
@@ -49,6 +50,14 @@ impl Gateway {
     /// What is said of it is wrong, it may not be started by this caller, it cannot be met, or it has no tools. Then nothing
     /// is changed.
     pub async fn add_server(&self, grant: Grant, request: ServerAdd) -> Result<ServerView, Failure> {
+        let broken_off = |why: &str| Failure::new(ErrorCode::ShuttingDown, format!("the server was not added: {why}"));
+        let me = self.me.upgrade().ok_or_else(|| broken_off("the gateway is ending"))?;
+        // Whoever asks may go away meanwhile: it is added and that is written down, or all is as before, even so.
+        let adding = async move { me.meet_and_add(grant, request).await };
+        tokio::spawn(adding.in_current_span()).await.unwrap_or_else(|ended| Err(broken_off(&ended.to_string())))
+    }
+
+    async fn meet_and_add(&self, grant: Grant, request: ServerAdd) -> Result<ServerView, Failure> {
         let ServerAdd { server: spec, proof } = request;
         let wrong = mistakes(&spec);
         if !wrong.is_empty() {
@@ -96,7 +105,15 @@ impl Gateway {
         if proof.is_some_and(|proof| is_equal(proof.trim(), &wanted.key)) {
             return Ok(());
         }
-        let data = RawJson::of(&ProofWanted { proof_file: wanted.file.display().to_string() }).ok();
+        let file = wanted.file.display().to_string();
+        if proof.is_some() {
+            let message = format!(
+                "server.command: `proof` is not what stands in {file}, so the caller may not make the \
+                                   gateway run commands"
+            );
+            return Err(Failure::new(ErrorCode::Forbidden, message));
+        }
+        let data = RawJson::of(&ProofWanted { proof_file: file }).ok();
         let message = "server.command: a caller must not make the gateway run commands, unless it proves that it can read \
                        the gateway's files: send the content of `proof_file` as `proof`, or put the server into the \
                        configuration file";

@@ -1,7 +1,8 @@
-//! Reads a card. What is wrong with its form is told at once, and not the first flaw only: whoever writes a card by hand
-//! corrects it once.
+//! Reads a card, or a policy. What is wrong with its form is told at once, and not the first flaw only: whoever writes one by
+//! hand corrects it once.
 
-use reach_core::fleet::{Mistake, form_mistakes};
+use reach_core::fleet::{Mistake, form_mistakes, policy_form_mistakes};
+use reach_schemas::call::PolicyPut;
 use reach_schemas::{AgentCard, Failure};
 use serde::Deserialize;
 
@@ -12,17 +13,25 @@ use super::params::decode;
 /// # Errors
 /// It does not have the form of one: all that is wrong with that, the first flaw with its line and column.
 pub fn decode_card(text: &str, whole: &str) -> Result<AgentCard, Failure> {
-    decode(text, whole).map_err(|failure| with_the_others(text, whole, failure))
+    decode(text, whole).map_err(|failure| with_the_others(form_mistakes(text), whole, failure))
 }
 
-fn with_the_others(text: &str, whole: &str, failure: Failure) -> Failure {
+/// Reads a policy that is put, as [`decode_card`] reads a card.
+///
+/// # Errors
+/// It does not have the form of one.
+pub fn decode_policy(text: &str, whole: &str) -> Result<PolicyPut, Failure> {
+    decode(text, whole).map_err(|failure| with_the_others(policy_form_mistakes(text), whole, failure))
+}
+
+fn with_the_others(mistakes: Vec<Mistake>, whole: &str, failure: Failure) -> Failure {
     #[derive(Deserialize)]
     struct Place {
         at: String,
     }
     let place = failure.data.as_ref().and_then(|data| data.read::<Place>().ok());
     let at = place.map(|place| place.at).unwrap_or_default();
-    let others = form_mistakes(text).into_iter().filter(|mistake| !is_told(mistake, &at, &failure.message));
+    let others = mistakes.into_iter().filter(|mistake| !is_told(mistake, &at, &failure.message));
     let others: Vec<String> = others.map(|mistake| named(&mistake, whole)).collect();
     if others.is_empty() {
         return failure;
@@ -70,6 +79,22 @@ mod tests {
             message.ends_with("also `capabilities[0]`: unknown field `nmae`; `capabilities[0]`: missing field `name`"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn every_flaw_of_a_policy_is_told_once() {
+        let policy = r#"{"version":0,"across":"card","rules":[{"ruling":"maybe","actions":"call"},{"ruling":"may"}]}"#;
+        let message = decode_policy(policy, "policy.json").unwrap_err().message;
+        assert!(
+            message.starts_with("`across`: unknown variant `card`, expected `cards` or `rules` (line 1, "),
+            "{message}"
+        );
+        for flaw in
+            ["`rules[0].ruling`: unknown variant `maybe`", "`rules[1].ruling`: unknown variant `may`", "`subject`"]
+        {
+            assert!(message.contains(flaw), "{flaw}: {message}");
+        }
+        assert_eq!(message.matches("`card`").count(), 1, "{message}");
     }
 
     #[test]

@@ -4,13 +4,18 @@
 use std::sync::Arc;
 
 use reach_core::access::Grant;
-use reach_schemas::call::{CapabilityFind, Heartbeat, HeartbeatAnswer, Nothing, Submit, Subscribe, TaskRef};
+use reach_schemas::call::{
+    CapabilityFind, ErrorData, Heartbeat, HeartbeatAnswer, Nothing, PolicyPut, ProofWanted, Submit, Subscribe, TaskRef,
+};
 use reach_schemas::{AgentId, ErrorCode, Failure, Method, Traceparent};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use super::card::decode_policy;
 use super::enrol;
 use super::near::no_method;
+use super::params::text_of;
 use super::{Call, ErrorObjectOwned, Outcome, decode_params, error_of, refusal};
 use crate::gateway::Gateway;
 use crate::identity::Pass;
@@ -101,6 +106,7 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
     let outcome = asked.answer(context.gateway.spans(), || method.name().into(), work, flaw).await;
     if let Err(error) = &outcome
         && !matches!(method, Method::Reach | Method::TaskSubmit)
+        && !asks_for_proof(error)
         && let Some(code) = ErrorCode::by_number(error.code())
     {
         context.refused(method.name(), code, error.message());
@@ -119,6 +125,17 @@ async fn while_known(context: &Context, method: Method, call: Call<'_>) -> Outco
     let work = std::pin::pin!(carry_out(context, &gone, method, call));
     let done = context.gateway.while_known(pass, &gone, work).await;
     done.unwrap_or_else(|failure| Err(error_of(failure, None)))
+}
+
+/// Whether a caller is only asked to prove something. It is refused, and that is written down, once it fails to.
+fn asks_for_proof(error: &ErrorObjectOwned) -> bool {
+    let data = error.data().and_then(|data| serde_json::from_str::<ErrorData>(data.get()).ok());
+    data.and_then(|data| data.details).is_some_and(|details| details.read::<ProofWanted>().is_ok())
+}
+
+/// The policy that is put, or all that is wrong with its form.
+fn policy_of(params: Option<&RawValue>) -> Result<PolicyPut, ErrorObjectOwned> {
+    decode_policy(text_of(params)?, "params").map_err(|failure| error_of(failure, None))
 }
 
 /// Only a wait lives long: what it is must be small, so that thousands of them may wait. Everything else has a place of its
@@ -173,7 +190,7 @@ async fn carry_out(context: &Context, gone: &CancellationToken, method: Method, 
         Method::ConfigShow => ask!(config_show),
         Method::ConfigReload => ask!(config_reload),
         Method::PolicyGet => ask!(policy),
-        Method::PolicyPut => ask!(put_policy),
+        Method::PolicyPut => answer(Box::pin(gateway.put_policy(grant(None)?, policy_of(call.params)?)).await),
         Method::PolicyTest => ask!(test_policy),
         Method::AuditTail => ask!(audit_tail),
         Method::AuditSearch => ask!(audit_search),

@@ -30,7 +30,7 @@ pub use crate::envelope::{
     Call, Flaw, Frame, Id, Invalid, Limits, Message, Outcome, Response, StrayResponses, error_of, read_value, refusal,
     refused,
 };
-pub use card::decode_card;
+pub use card::{decode_card, decode_policy};
 pub use dispatch::{Said, answer, answer_frame};
 pub use jsonrpsee_types::ErrorObjectOwned;
 pub use params::{decode, decode_params};

@@ -1,5 +1,7 @@
 //! Servers that come and go.
 
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 
 use crate::world::{Gateway, Peer, heard, script, state, until};
@@ -70,7 +72,7 @@ fn nobody_makes_the_gateway_run_commands_who_cannot_read_its_files() {
     assert!(!mark.exists());
     let key = std::fs::read_to_string(folder.path().join("data/operator-key")).unwrap();
     // It runs, and is no server.
-    assert_eq!(add(Some(&key)).exit, Some(1));
+    assert_eq!(add(Some(&key)).exit, Some(5), "it cannot be met");
     assert!(mark.exists());
     let card = json!({ "agent_id": "sly@mcp", "capabilities": [{ "name": "x" }],
                        "endpoints": [{ "protocol": "mcp", "address": "server:files" }] });
@@ -111,7 +113,7 @@ fn a_server_that_cannot_be_met_is_not_added_and_one_of_the_file_harms_nobody() {
     assert!(gone["why"].as_str().unwrap().contains("refused"), "{gone}");
     assert_eq!(gateway.server("mute")["state"], "starting");
     let ran = gateway.run(&["add", "mcp", "more", "http://127.0.0.1:9/mcp"]);
-    assert!(ran.exit == Some(1) && ran.err.contains("was not added"), "{} {}", ran.out, ran.err);
+    assert!(ran.exit == Some(5) && ran.err.contains("was not added"), "{} {}", ran.out, ran.err);
     assert_eq!(gateway.run(&["remove", "mcp", "well"]).exit, Some(4), "it stands in the file");
     assert!(gateway.run(&["deregister", "well@tools"]).err.contains("goes with the server"));
     let table = gateway.ok(&["get", "servers"]);
@@ -160,4 +162,62 @@ fn a_secret_goes_to_the_server_and_nowhere_else() {
     assert!(!told.contains(secret) && told.contains("PEER_TOKEN"), "{told}");
     let missing = gateway.run(&["add", "mcp", "other", &peer.url(), "--header", "Authorization=env:NOT_SET"]);
     assert!(missing.err.contains("NOT_SET is not set"), "{}", missing.err);
+}
+
+/// How many rows the audit log has of refusals of a method.
+fn refusals(gateway: &Gateway, method: &str) -> usize {
+    let rows = gateway.call("audit/search", &json!({ "kind": "call.refused", "target": method }));
+    rows["rows"].as_array().unwrap().len()
+}
+
+#[test]
+fn to_be_asked_for_a_proof_is_no_refusal_and_to_have_none_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path(), "");
+    let state = state(folder.path(), "files");
+    gateway.ok(&["add", "mcp", "files", "--", "python3", &script(), "stdio", &state]);
+    // What is refused after it is written down after it.
+    assert_eq!(gateway.run(&["get", "agent", "nobody@mcp"]).exit, Some(3));
+    until("that is written down", || (refusals(&gateway, "agent/get") > 0).then_some(()));
+    assert_eq!(refusals(&gateway, "server/add"), 0, "it was added");
+    // As one who is not the gateway's user: the file is not there to be read.
+    let key = folder.path().join("data/operator-key");
+    std::fs::rename(&key, key.with_extension("gone")).unwrap();
+    let ran = gateway.run(&["add", "mcp", "more", "--", "python3", &script(), "stdio", &state]);
+    assert_eq!(ran.exit, Some(4), "{} {}", ran.out, ran.err);
+    let how = format!("run it as the gateway's user, who can read {}", key.display());
+    assert!(ran.err.contains(&how), "{}", ran.err);
+    until("that is written down", || (refusals(&gateway, "server/add") > 0).then_some(()));
+    let ran = gateway.run(&["add", "mcp", "bad", "http://127.0.0.1:9/mcp"]);
+    assert_eq!(ran.exit, Some(5), "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn whoever_asks_may_go_away_and_a_server_is_added_and_written_down_or_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path(), "");
+    let state = state(folder.path(), "slow");
+    let is_known = |name: &str| {
+        let servers = gateway.call("server/list", &json!({}));
+        servers["servers"].as_array().unwrap().iter().any(|server| server["server"]["name"] == name)
+    };
+    // Each is known as soon as it is being met, which takes longer than whoever asks waits.
+    for (name, command) in
+        [("slow", &["python3", &script(), "stdio", &state, "--slow", "4"] as &[&str]), ("never", &["sleep", "1000"])]
+    {
+        let mut asks = Command::new(env!("CARGO_BIN_EXE_reachctl"));
+        asks.args(["add", "mcp", name, "--start-timeout", "8s", "--"]).args(command);
+        let mut asks = asks.env("AGENT_REACH_URL", &gateway.url).stdin(Stdio::null()).spawn().unwrap();
+        until("it is being met", || is_known(name).then_some(()));
+        asks.kill().unwrap();
+        asks.wait().unwrap();
+    }
+    until("it is put back", || (!is_known("never")).then_some(()));
+    let added = until("it is written down", || {
+        let rows = gateway.call("audit/search", &json!({ "kind": "server.added" }));
+        let rows = rows["rows"].as_array().unwrap().clone();
+        (!rows.is_empty()).then_some(rows)
+    });
+    assert!(added.len() == 1 && added[0]["target"] == "slow", "{added:?}");
+    assert!(gateway.reach("slow@mcp", "echo", "{}").contains("heard"));
 }

@@ -112,6 +112,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether the gateway's URL and the agent's id can be used, without connecting and without reading anything else: for
+    /// those who connect later, and want to know at once.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if not.
+    pub fn check(&self) -> Result<()> {
+        self.agent()?;
+        Transport::takes(&self.address()?)
+    }
+
     /// Makes the client. Over HTTP nothing is sent yet; over WebSocket the connection is opened.
     ///
     /// # Errors
@@ -167,13 +177,21 @@ impl ClientBuilder {
         Ok(Client { inner: Arc::new(inner) })
     }
 
+    /// Where the gateway is, as it was told.
+    fn address(&self) -> Result<reqwest::Url> {
+        let url = self.url.clone().or_else(|| set("AGENT_REACH_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
+        if !url.contains("://") {
+            return Err(Error::Config(format!("{url:?} is not a URL: it has no scheme; did you mean http://{url}?")));
+        }
+        url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))
+    }
+
     fn target(&self) -> Result<Target> {
         let agent = self.agent()?;
         if agent.is_none() && (self.papers.join.is_some() || self.papers.key_file.is_some()) {
             return Err(Error::Config("a join token or a key is an agent's: say whose with `from_agent`".to_owned()));
         }
-        let url = self.url.clone().or_else(|| set("AGENT_REACH_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        let url: reqwest::Url = url.parse().map_err(|error| Error::Config(format!("{url:?} is not a URL: {error}")))?;
+        let url = self.address()?;
         let papers = Papers {
             token: self.papers.token.clone().or_else(|| set("AGENT_REACH_TOKEN").map(Into::into)),
             join: self.papers.join.clone().or_else(|| set("AGENT_REACH_JOIN").map(Into::into)),
@@ -200,4 +218,27 @@ impl ClientBuilder {
 /// What the environment says; nothing, if it is empty.
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_address_or_id_is_told_before_anyone_connects() {
+        let check = |url: &str, agent: &str| Client::builder().url(url).from_agent(agent).check();
+        for url in ["http://127.0.0.1:7340", "https://a.example/reach", "wss://a.example"] {
+            check(url, "editor@news").unwrap();
+        }
+        for (url, agent, says) in [
+            ("127.0.0.1:7340", "editor@news", "did you mean http://127.0.0.1:7340?"),
+            ("localhost:7340", "editor@news", "did you mean http://localhost:7340?"),
+            ("ftp://127.0.0.1", "editor@news", "write http(s):// or ws(s)://"),
+            ("http://", "editor@news", "is not a URL"),
+            ("http://127.0.0.1:7340", "bad id", "an agent id is name@namespace"),
+        ] {
+            let error = check(url, agent).unwrap_err();
+            assert!(matches!(&error, Error::Config(told) if told.contains(says)), "{url} {agent}: {error}");
+        }
+    }
 }

@@ -86,11 +86,25 @@ impl Client {
     /// # Errors
     /// What the gateway answered, what happened on the way, or [`Error::Protocol`] if the answer is not an `R`.
     pub async fn call<R: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<R> {
+        self.call_within(method, params, self.inner.call_timeout).await
+    }
+
+    /// As [`Client::call`], where one try may take so long, in place of
+    /// [`call_timeout`](ClientBuilder::call_timeout): for what takes its time, such as meeting a server.
+    ///
+    /// # Errors
+    /// As [`Client::call`]. Whether it was the time that was too short, [`Error::unanswered_for`] tells.
+    pub async fn call_within<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<R> {
         let params = RawJson::of(params).map_err(|error| Error::Config(format!("parameters: {error}")))?;
         let is_safe = Method::by_name(method).is_some_and(|method| is_repeatable(method, &params));
         let call = Call {
             method: Cow::Owned(method.to_owned()),
-            timeout: self.inner.call_timeout + wait_in(&params),
+            timeout: timeout + wait_in(&params),
             params: Some(params),
             is_safe,
         };

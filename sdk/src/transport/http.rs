@@ -89,11 +89,12 @@ impl Http {
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
-        let response = request.send().await.map_err(|error| self.lost(error))?;
+        let lost = |error| self.lost(error, call.timeout);
+        let response = request.send().await.map_err(lost)?;
         let (status, retry_after) = (response.status(), retry_after(response.headers()));
         let challenge =
             response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok().map(str::to_owned));
-        let text = response.text().await.map_err(|error| self.lost(error))?;
+        let text = response.text().await.map_err(lost)?;
         match rpc::Frame::read(&text) {
             Ok(frame) if status.is_success() || frame.is_answer() => {
                 frame.answer().map_err(|error| hinted(error, retry_after))
@@ -106,12 +107,15 @@ impl Http {
         }
     }
 
-    fn lost(&self, error: reqwest::Error) -> Error {
+    fn lost(&self, error: reqwest::Error, timeout: Duration) -> Error {
         if let Some(distrust) = tls::distrust(&error) {
             return distrust;
         }
         let sent = !error.is_connect() && !error.is_builder();
-        let what = if error.is_timeout() { "no answer in time from" } else { "no answer from" };
+        if sent && error.is_timeout() {
+            return Error::late(&self.url, timeout);
+        }
+        let what = if error.is_timeout() { "no connection in time to" } else { "no answer from" };
         let message = format!("{what} {}: {}", self.url, chain(&error));
         Error::Transport { message, sent, source: Some(Arc::new(error)) }
     }

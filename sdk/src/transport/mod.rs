@@ -52,9 +52,17 @@ pub(crate) enum Transport {
 
 impl Transport {
     pub(crate) fn open(target: Target) -> Result<Self> {
+        Self::takes(&target.url)?;
         match target.url.scheme() {
-            "http" | "https" => Ok(Self::Http(http::Http::new(target)?)),
             "ws" | "wss" => Ok(Self::Ws(Arc::new(ws::Link::open(target, ws::Ears::default())))),
+            _ => Ok(Self::Http(http::Http::new(target)?)),
+        }
+    }
+
+    /// Whether there is a way to such a URL.
+    pub(crate) fn takes(url: &reqwest::Url) -> Result<()> {
+        match url.scheme() {
+            "http" | "https" | "ws" | "wss" => Ok(()),
             other => Err(Error::Config(format!(
                 "the gateway's URL begins with \"{other}:\"; write http(s):// or ws(s)://, for example http://127.0.0.1:7340"
             ))),

@@ -172,3 +172,24 @@ async fn the_url_says_how_and_a_wrong_one_is_told() {
         assert!(failed.to_string().contains(word), "{failed}");
     }
 }
+
+#[tokio::test]
+async fn a_call_may_be_given_more_time_than_others_and_one_that_is_late_is_no_gateway_that_is_away() {
+    let gateway = HttpGateway::start(|nth, _| match nth {
+        0 => Step::Late(Duration::from_millis(600), json!({ "servers": [] })),
+        _ => Step::Silence,
+    })
+    .await;
+    let builder = Client::builder().url(gateway.url()).retry(quick()).call_timeout(Duration::from_millis(200));
+    let client = builder.connect().await.unwrap();
+    let within = Duration::from_secs(10);
+    let answer: serde_json::Value = client.call_within("server/add", &json!({}), within).await.unwrap();
+    assert_eq!(answer, json!({ "servers": [] }));
+    let late = client.call::<serde_json::Value>("server/add", &json!({})).await.unwrap_err();
+    assert_eq!(late.unanswered_for(), Some(Duration::from_millis(200)), "{late:?}");
+    assert!(late.to_string().starts_with("no answer within 200ms from http://"), "{late}");
+    assert_eq!(gateway.asked().len(), 2, "what may have been done is not asked for again");
+    gateway.stop().await;
+    let away = client.call::<serde_json::Value>("server/list", &json!({})).await.unwrap_err();
+    assert_eq!(away.unanswered_for(), None, "{away:?}");
+}

@@ -23,6 +23,8 @@ pub(crate) enum Step {
     Status(u16, Option<&'static str>),
     /// Takes the request and breaks the connection.
     Reset,
+    /// Answers with this result, so much later.
+    Late(std::time::Duration, Value),
     /// Never answers.
     Silence,
 }
@@ -106,6 +108,10 @@ async fn play(
     let id = &frame["id"];
     let body = match step {
         Step::Answer(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Step::Late(late, result) => {
+            tokio::time::sleep(late).await;
+            json!({ "jsonrpc": "2.0", "id": id, "result": result })
+        }
         Step::Error(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
         Step::Status(status, retry_after) => {
             let mut response = Response::builder().status(status);

@@ -74,7 +74,8 @@ pub fn of_step(before: &Task, next: &Task, deed: &Deed, by: Option<&str>, now: T
     if let Some(failure) = next.state.phase.failure().filter(|_| !was_final) {
         let tries = next.state.attempts.len();
         let event = Event::new(now, AuditKind::ReachFailed, next.birth.scope.as_str()).failed(failure.code);
-        let event = event.because(format!("{} after {tries} attempts", next.state.phase.name().as_str()));
+        let attempts = if tries == 1 { "attempt" } else { "attempts" };
+        let event = event.because(format!("{} after {tries} {attempts}", next.state.phase.name().as_str()));
         events.push(about(event, next).with_digest(fingerprint(&next.birth.submit).0));
     }
     events

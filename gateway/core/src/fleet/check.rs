@@ -15,7 +15,7 @@ use reach_schemas::card::limits::{
 };
 use reach_schemas::{AgentCard, BreakerPolicy, Capability, FallbackStep, Hours, Protocol, RawJson, Span};
 
-pub use self::form::form_mistakes;
+pub use self::form::{form_mistakes, policy_form_mistakes};
 pub use self::inspection::{CardError, MISTAKES_MAX, Mistake};
 
 use self::inspection::Inspection;

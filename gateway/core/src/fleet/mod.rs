@@ -36,7 +36,7 @@ use crate::score::Learning;
 use crate::task::{Target, human};
 
 pub use census::Census;
-pub use check::{CardError, MISTAKES_MAX, Mistake, form_mistakes};
+pub use check::{CardError, MISTAKES_MAX, Mistake, form_mistakes, policy_form_mistakes};
 pub use defaults::{Breakers, Defaults, Timeouts};
 pub use feedback::RESULT_DEPTH_MAX;
 pub use made_of::server_name;

@@ -104,10 +104,12 @@ impl Book {
         Ok(Principal { proofs, ..Principal::trusted(joining.agent.clone(), key, known, now) })
     }
 
-    /// The operator whose token has this hash, if it is not over.
-    #[must_use]
-    pub fn operator(&self, hash: &str, now: Timestamp) -> Option<&OperatorRow> {
-        let is_good = |row: &&OperatorRow| row.hash == hash && row.expires_at.is_none_or(|at| now < at);
-        self.operators.values().find(is_good)
+    /// The operator whose token has this hash.
+    ///
+    /// # Errors
+    /// There is none (any more), or its time is over.
+    pub fn operator(&self, hash: &str, now: Timestamp) -> Result<&OperatorRow, Rejection> {
+        let row = self.operators.values().find(|row| row.hash == hash).ok_or(Rejection::Withdrawn)?;
+        if row.expires_at.is_none_or(|at| now < at) { Ok(row) } else { Err(Rejection::Expired) }
     }
 }

@@ -63,6 +63,9 @@ pub enum Rejection {
     /// It is none of ours: no JWT, another algorithm, a key that we do not have, a signature that does not fit.
     #[error("it is no token of this gateway")]
     Foreign,
+    /// It has the form of an operator's token, and is none that stands.
+    #[error("no operator has it: it was revoked, another one was made for its name, or it is of another gateway")]
+    Withdrawn,
     /// It does not say what a token says.
     #[error("it does not say whose it is")]
     Malformed,
@@ -94,7 +97,7 @@ impl Rejection {
     #[must_use]
     pub const fn code(self) -> ErrorCode {
         match self {
-            Self::Foreign | Self::Malformed | Self::Audience | Self::Early | Self::Unknown => {
+            Self::Foreign | Self::Withdrawn | Self::Malformed | Self::Audience | Self::Early | Self::Unknown => {
                 ErrorCode::Unauthenticated
             }
             Self::Expired | Self::Replaced => ErrorCode::TokenExpired,

@@ -220,8 +220,11 @@ pub(crate) struct ReachArgs {
     #[command(flatten)]
     pub(crate) task: TaskFlags,
     /// Wait at most for SPAN [default: as long as the task's deadline]
-    #[arg(long, value_name = "SPAN", visible_alias = "timeout")]
+    #[arg(long, value_name = "SPAN")]
     pub(crate) wait: Option<Span>,
+    /// The same as --wait
+    #[arg(long, value_name = "SPAN", conflicts_with = "wait")]
+    pub(crate) timeout: Option<Span>,
 }
 
 #[derive(Debug, Args)]

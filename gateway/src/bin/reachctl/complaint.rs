@@ -1,7 +1,7 @@
 //! What went wrong, said twice: for people (what, where, what to do) and as the wire's error object.
 
 use agent_reach_sdk::schemas::call::{ConfigRefused, ErrorData};
-use agent_reach_sdk::{Error, ErrorCode, RawJson, Refusal};
+use agent_reach_sdk::{Error, ErrorCode, Refusal};
 use serde_json::json;
 
 use crate::exit::{Exit, Stop};
@@ -35,12 +35,28 @@ impl Complaint {
             Stop::PipeClosed => say(Exit::Done, "pipe_closed", String::new(), ""),
             Stop::Write(error) => say(Exit::Internal, "io", format!("the output cannot be written: {error}"), ""),
             Stop::Usage(message) => say(Exit::Usage, "usage", message.clone(), "`reachctl --help` shows what is meant"),
-            Stop::NoGateway { url, why } => say(
-                Exit::NoGateway,
-                "no_gateway",
-                format!("no gateway answers at {url} ({why})"),
-                "start one with `reach-gateway serve`, or name another with --url",
+            Stop::Input(message) => say(Exit::Usage, "usage", message.clone(), ""),
+            Stop::NoGateway { url, why } => {
+                let hint = match url.strip_prefix("https://") {
+                    // What TLS says of an answer that is none of its own.
+                    Some(rest) if why.contains("corrupt message") => {
+                        format!("is it http, and not https? then: --url http://{rest}")
+                    }
+                    _ => "start one with `reach-gateway serve`, or name another with --url".to_owned(),
+                };
+                say(Exit::NoGateway, "no_gateway", format!("no gateway answers at {url} ({why})"), &hint)
+            }
+            Stop::NoAnswer { url, waited } => say(
+                Exit::StillRunning,
+                "no_answer",
+                format!("the gateway at {url} did not answer within {}", lasting((*waited).into())),
+                "the work may go on there: look what came of it before you ask again",
             ),
+            Stop::Noted(stop, note) => {
+                let mut complaint = Self::of(stop);
+                complaint.note(note.clone());
+                complaint
+            }
             Stop::Unreadable(message) => say(
                 Exit::Internal,
                 "unreadable",
@@ -84,10 +100,11 @@ impl Complaint {
         if let Some(task) = refusal.task_id {
             hints.push(format!("how it got there: `reachctl explain {task}`"));
         }
+        hints.extend(remedies(refusal));
         let name = refusal.code.name();
         hints.push(format!("more about it: `reachctl errors {name}`"));
         Self {
-            exit: Exit::of_code(refusal.code),
+            exit: Exit::of(refusal),
             message: format!("{name}: {}", refusal.message),
             hints,
             name,
@@ -107,12 +124,16 @@ impl Complaint {
 
     /// For people.
     pub(crate) fn text(&self, look: &Look) -> String {
-        let mut text = format!("{} {}\n", look.paint(Tone::Bad, "error:"), clean(&self.message));
+        let data = self.refusal.as_ref().filter(|refusal| refusal.code == ErrorCode::InvalidConfig);
+        let config = data.and_then(|refusal| refusal.data.as_ref()?.read::<ConfigRefused>().ok());
+        // The list has all of them; the message would only have the first of them twice.
+        let message = config.as_ref().and_then(|refused| config::counted(&self.message, refused));
+        let message = message.as_deref().unwrap_or(&self.message);
+        let mut text = format!("{} {}\n", look.paint(Tone::Bad, "error:"), clean(message));
         if let Some(refusal) = &self.refusal {
             text.push_str(&suggestions::near(&refusal.suggestions, look));
-            let config = refusal.data.as_ref().filter(|_| refusal.code == ErrorCode::InvalidConfig);
-            if let Some(Ok(refused)) = config.map(RawJson::read::<ConfigRefused>) {
-                text.push_str(&config::refused(&refused));
+            if let Some(refused) = &config {
+                text.push_str(&config::refused(refused));
             } else if let Some(data) = &refusal.data {
                 text.push_str(&format!("  with it came: {}\n", clean(data.get())));
             }
@@ -147,4 +168,18 @@ impl Complaint {
         let object = ErrorObject { code: refusal.code.number(), message: &refusal.message, data };
         serde_json::to_string(&object).unwrap_or_else(|_| json!({ "message": self.message }).to_string())
     }
+}
+
+/// What to do about a refusal with this program, where the gateway's words are for all its callers.
+fn remedies(refusal: &Refusal) -> Vec<String> {
+    let mut remedies = Vec::new();
+    if matches!(refusal.code, ErrorCode::Unauthenticated | ErrorCode::TokenExpired | ErrorCode::TokenRevoked) {
+        remedies.push("show who you are: a token in AGENT_REACH_TOKEN, or in a file with --token-file FILE".to_owned());
+    }
+    for (method, command) in [("capability/find", "capabilities"), ("agent/list", "agents")] {
+        if refusal.message.contains(&format!("{method} shows")) {
+            remedies.push(format!("see `reachctl get {command}`"));
+        }
+    }
+    remedies
 }

@@ -1,8 +1,9 @@
 //! How a command ends: the exit codes, and what stops a command before it is done.
 
 use std::io;
+use std::time::Duration;
 
-use agent_reach_sdk::{Error, ErrorCode, TaskId};
+use agent_reach_sdk::{Error, ErrorCode, Refusal, TaskId};
 
 /// The table of exit codes as `--help` shows it.
 pub(crate) const TABLE: &str = "\
@@ -13,9 +14,9 @@ Exit codes:
     2  the command line cannot be used
     3  no such agent or task
     4  the gateway refused: nobody fits, forbidden, key used for something else, not valid
-    5  the gateway cannot do it now; try again later
+    5  it cannot be done now: the gateway is full or ending, or a server does not answer; try again later
     6  no gateway answers
-    7  the wait is over, and the task is not: it goes on
+    7  the wait is over, and the work may go on: a task has not ended, or a call was not answered in time
    70  a fault inside, or an answer that cannot be read
   130  interrupted by Ctrl-C while waiting: the task goes on
 
@@ -57,7 +58,19 @@ impl Exit {
         }
     }
 
-    /// How a command ends that the gateway answered with this error.
+    /// How a command ends that the gateway refused, or a task that did not end well.
+    pub(crate) fn of(refusal: &Refusal) -> Self {
+        match (Self::of_code(refusal.code), refusal.task_id) {
+            // It is about a server or an agent, and there is no task that failed.
+            (Self::TaskFailed, None) => match refusal.code {
+                ErrorCode::Unreachable | ErrorCode::Timeout | ErrorCode::AgentLost => Self::Later,
+                _ => Self::Refused,
+            },
+            (exit, _) => exit,
+        }
+    }
+
+    /// How a command ends that is about a task and was answered with this error.
     pub(crate) const fn of_code(code: ErrorCode) -> Self {
         use ErrorCode as Code;
         match code {
@@ -106,12 +119,18 @@ pub(crate) enum Stop {
     PipeClosed,
     /// The output cannot be written, or the runtime not be started.
     Write(io::Error),
-    /// Something on the command line, or in a file that it names, cannot be used.
+    /// Something on the command line cannot be used.
     Usage(String),
+    /// Something that the command line names cannot be read, or is not what it should be.
+    Input(String),
     /// No gateway answers at this URL.
     NoGateway { url: String, why: String },
+    /// The gateway at this URL took the call, and did not answer it for so long.
+    NoAnswer { url: String, waited: Duration },
     /// The call did not succeed.
     Call(Error),
+    /// As the other, and there is more to do about it.
+    Noted(Box<Stop>, String),
     /// The answer is not what the wire promises.
     Unreadable(String),
     /// Ctrl-C, while this task was waited for.

@@ -28,8 +28,12 @@ pub(crate) fn json_file(what: &str, path: &str) -> Result<RawJson, Stop> {
 
 fn parse(what: &str, place: &str, text: &str) -> Result<RawJson, Stop> {
     RawJson::parse(text).map_err(|error| {
-        let meant = if place == "the command line" { meant(what, text) } else { String::new() };
-        Stop::Usage(format!("{what} from {place}: not JSON: {error}{meant}"))
+        let said = format!("{what} from {place}: not JSON: {error}");
+        if place == "the command line" {
+            Stop::Usage(format!("{said}{}", meant(what, text)))
+        } else {
+            Stop::Input(said)
+        }
     })
 }
 
@@ -49,7 +53,7 @@ fn meant(what: &str, text: &str) -> String {
 }
 
 fn file(what: &str, path: &str) -> Result<String, Stop> {
-    let cannot = |error| Stop::Usage(format!("{what}: {path} cannot be read: {error}"));
+    let cannot = |error| Stop::Input(format!("{what}: {path} cannot be read: {error}"));
     read(what, path, std::fs::File::open(path).map_err(cannot)?)
 }
 
@@ -59,10 +63,10 @@ fn stdin(what: &str) -> Result<String, Stop> {
 
 fn read(what: &str, place: &str, from: impl std::io::Read) -> Result<String, Stop> {
     let mut text = String::new();
-    let cannot = |error| Stop::Usage(format!("{what}: {place} cannot be read: {error}"));
+    let cannot = |error| Stop::Input(format!("{what}: {place} cannot be read: {error}"));
     from.take(INPUT_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
     if text.len() as u64 > INPUT_MAX {
-        return Err(Stop::Usage(format!("{what}: {place} is larger than {INPUT_MAX} bytes")));
+        return Err(Stop::Input(format!("{what}: {place} is larger than {INPUT_MAX} bytes")));
     }
     Ok(text)
 }
@@ -80,7 +84,7 @@ mod tests {
         assert!(message.contains(r#"'{"text": "one two"}'"#), "{message}");
         let Err(Stop::Usage(message)) = json_argument("--params", "one \"two\"") else { panic!("it was taken") };
         assert!(message.contains(r#"did you mean the text --params '"one \"two\""'?"#), "{message}");
-        let Err(Stop::Usage(message)) = json_argument("params", "@no/such/file") else { panic!("it was taken") };
+        let Err(Stop::Input(message)) = json_argument("params", "@no/such/file") else { panic!("it was taken") };
         assert!(message.contains("no/such/file"), "{message}");
     }
 }

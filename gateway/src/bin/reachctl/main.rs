@@ -8,9 +8,9 @@
 //! | 2 | the command line cannot be used |
 //! | 3 | no such agent or task |
 //! | 4 | the gateway refused: nobody fits, forbidden, key used for something else, request or card not valid |
-//! | 5 | the gateway cannot do it now; try again later |
+//! | 5 | it cannot be done now: the gateway is full or ending, or a server does not answer; try again later |
 //! | 6 | no gateway answers |
-//! | 7 | the wait is over, and the task is not: it goes on |
+//! | 7 | the wait is over, and the work may go on: a task has not ended, or a call was not answered in time |
 //! | 70 | a fault inside, or an answer that cannot be read |
 //! | 130 | interrupted by Ctrl-C while waiting: the task goes on |
 

@@ -41,7 +41,7 @@ impl Session {
         let mut token = std::env::var("AGENT_REACH_TOKEN").ok().map(|text| text.trim().to_owned());
         if let Some(path) = token_file {
             let text = std::fs::read_to_string(path);
-            let text = text.map_err(|error| Stop::Usage(format!("the token file {}: {error}", path.display())))?;
+            let text = text.map_err(|error| Stop::Input(format!("the token file {}: {error}", path.display())))?;
             builder = builder.token(text.trim());
             token = Some(text.trim().to_owned());
         }
@@ -59,6 +59,9 @@ impl Session {
         if let Error::Config(message) = error {
             return Stop::Usage(message);
         }
+        if let Some(waited) = error.unanswered_for() {
+            return Stop::NoAnswer { url: url.to_owned(), waited };
+        }
         if let Error::Transport { message, .. } = error {
             return Stop::NoGateway { url: url.to_owned(), why: message };
         }
@@ -68,6 +71,17 @@ impl Session {
     /// Calls a method and gives its answer as it was written.
     pub(crate) async fn ask(&self, method: Method, params: &impl Serialize) -> Result<RawJson, Stop> {
         self.ask_by_name(method.name(), params).await
+    }
+
+    /// As [`Self::ask`], where the answer may take so long.
+    pub(crate) async fn ask_within(
+        &self,
+        method: Method,
+        params: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<RawJson, Stop> {
+        let asked = self.client.call_within(method.name(), params, timeout).await;
+        asked.map_err(|error| self.stopped(error))
     }
 
     pub(crate) async fn ask_by_name(&self, method: &str, params: &impl Serialize) -> Result<RawJson, Stop> {
@@ -82,10 +96,20 @@ impl Session {
         render: impl FnOnce(&T, &Look) -> String,
     ) -> Result<Exit, Stop> {
         let answer = self.ask(method, params).await?;
+        self.print(method, &answer, render)
+    }
+
+    /// Prints an answer of a method, as [`Self::show`] does.
+    pub(crate) fn print<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        answer: &RawJson,
+        render: impl FnOnce(&T, &Look) -> String,
+    ) -> Result<Exit, Stop> {
         if self.out.is_json {
             self.out.line(answer.get())?;
         } else {
-            self.out.text(&render(&read(method, &answer)?, &self.out.look()))?;
+            self.out.text(&render(&read(method, answer)?, &self.out.look()))?;
         }
         Ok(Exit::Done)
     }

@@ -89,7 +89,7 @@ impl Screen {
 /// Says what is wrong and goes on where looking again may help; else that is the end.
 fn trouble(session: &Session, stop: Stop) -> Result<bool, Stop> {
     let complaint = Complaint::of(&stop);
-    if !matches!(complaint.exit, Exit::NoGateway | Exit::Later) {
+    if !matches!(complaint.exit, Exit::NoGateway | Exit::Later) && !matches!(stop, Stop::NoAnswer { .. }) {
         return Err(stop);
     }
     session.out.note(&format!("{}; looking again", clean(&complaint.message)))?;

@@ -97,9 +97,12 @@ impl Link {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(closed()),
             Err(_) => {
-                let sent = self.board.is_sent(waiting.id);
+                let (sent, why) = (self.board.is_sent(waiting.id), self.why_down());
+                if sent && why.is_none() {
+                    return Err(Error::late("the gateway", call.timeout));
+                }
                 let message = format!("no answer to {} within {:?}", call.method, call.timeout);
-                Err(Error::Transport { message, sent, source: self.why_down() })
+                Err(Error::Transport { message, sent, source: why })
             }
         }
     }

@@ -128,9 +128,9 @@ fn joined(before: AuditVerified, part: AuditVerified) -> AuditVerified {
 fn offline(data: &Path, since: Option<&AuditCheckpoint>, key: Option<&str>, out: &Out) -> Result<AuditVerified, Stop> {
     let path = data.join(DATABASE);
     if !path.is_file() {
-        return Err(Stop::Usage(format!("{} is no data folder: there is no {DATABASE} in it", data.display())));
+        return Err(Stop::Input(format!("{} is no data folder: there is no {DATABASE} in it", data.display())));
     }
-    let wrong = |error: store::Error| Stop::Usage(error.to_string());
+    let wrong = |error: store::Error| Stop::Input(error.to_string());
     let file = AuditFile::open(&path).map_err(wrong)?;
     let trust = trust(data, key)?;
     let pin = trust.pin_of(data);
@@ -193,7 +193,7 @@ fn conclude(told: &AuditVerified, accept_unsigned: bool, out: &Out) -> Result<Ex
 
 fn checkpoint(file: &str) -> Result<AuditCheckpoint, Stop> {
     let text = input::json_file("the checkpoint", file)?;
-    text.read().map_err(|error| Stop::Usage(format!("{file} holds no checkpoint: {error}")))
+    text.read().map_err(|error| Stop::Input(format!("{file} holds no checkpoint: {error}")))
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, Stop> {

@@ -16,7 +16,8 @@ pub(crate) async fn run(command: DeadLetters, session: &Session) -> Result<Exit,
     match command {
         DeadLetters::List { agent, limit, watch } => {
             let params = TaskList { phase: None, agent_id: agent, limit: Some(limit), before: None };
-            present(session, Method::DeadLetterList, &params, &watch, super::get::task_list(limit)).await
+            present(session, Method::DeadLetterList, &params, &watch, super::get::task_list("no dead letters", limit))
+                .await
         }
         DeadLetters::Show { task } => {
             session.show::<Explanation>(Method::DeadLetterGet, &TaskRef { task_id: task }, explanation::whole).await

@@ -35,7 +35,7 @@ pub(crate) async fn run(get: Get, session: &Session) -> Result<Exit, Stop> {
         }
         Get::Tasks { phase, agent, limit, watch } => {
             let params = TaskList { phase, agent_id: agent, limit: Some(limit), before: None };
-            present(session, Method::TaskList, &params, &watch, task_list(limit)).await
+            present(session, Method::TaskList, &params, &watch, task_list("no tasks", limit)).await
         }
         Get::Task { task, watch } => {
             let view = View::<TaskView> {
@@ -59,10 +59,13 @@ pub(crate) async fn run(get: Get, session: &Session) -> Result<Exit, Stop> {
     }
 }
 
-/// How a list of tasks is shown and followed.
-pub(crate) fn task_list(limit: u32) -> View<Tasks> {
+/// How a list of tasks is shown and followed; `none` is what is said of an empty one.
+pub(crate) fn task_list(none: &'static str, limit: u32) -> View<Tasks> {
     View {
-        render: Box::new(move |answer, look| tasks::table(&answer.tasks, limit, look)),
+        render: Box::new(move |answer, look| match answer.tasks.is_empty() {
+            true => format!("{none}\n"),
+            false => tasks::table(&answer.tasks, limit, look),
+        }),
         lines: |answer| answer.tasks.iter().map(tasks::line).collect(),
         is_over: |_| false,
     }

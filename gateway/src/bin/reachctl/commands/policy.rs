@@ -2,7 +2,7 @@
 
 use agent_reach_sdk::Method;
 use agent_reach_sdk::schemas::Policy as Standing;
-use agent_reach_sdk::schemas::call::{Nothing, PolicyPut, PolicyStands, PolicyTest, PolicyTested};
+use agent_reach_sdk::schemas::call::{Nothing, PolicyStands, PolicyTest, PolicyTested};
 
 use crate::args::Policy;
 use crate::exit::{Exit, Stop};
@@ -15,8 +15,9 @@ pub(crate) async fn run(command: Policy, session: &Session) -> Result<Exit, Stop
         Policy::Get => session.show::<Standing>(Method::PolicyGet, &Nothing {}, policy::whole).await,
         Policy::Put { file } => {
             let text = input::json_file("the policy", &file)?;
-            // Its form is checked here, so that a slip is told with its line.
-            text.read::<PolicyPut>().map_err(|error| Stop::Usage(format!("the policy from {file}: {error}")))?;
+            // Its form is checked here, so that slips are told with the line of the file.
+            let form = reach_gateway::rpc::decode_policy(text.get(), &file);
+            form.map_err(|failure| Stop::Input(format!("the policy: {}", failure.message)))?;
             session.show::<PolicyStands>(Method::PolicyPut, &text, policy::put).await
         }
         Policy::Test { subject, action, object, capability } => {

@@ -60,7 +60,13 @@ async fn agents(session: &Session) -> Result<BTreeMap<&'static str, u64>, Stop> 
 
 async fn health(session: &Session) -> Result<(bool, Option<RawJson>), Stop> {
     let url = health_url(&session.url)?;
-    let lost = |error: reqwest::Error| Stop::NoGateway { url: session.url.clone(), why: innermost(&error) };
+    let lost = |error: reqwest::Error| {
+        let url = session.url.clone();
+        if error.is_timeout() && !error.is_connect() {
+            return Stop::NoAnswer { url, waited: HEALTH_TIMEOUT };
+        }
+        Stop::NoGateway { url, why: innermost(&error) }
+    };
     let builder = reqwest::Client::builder().timeout(HEALTH_TIMEOUT);
     // A proxy from the environment has no business with this machine itself.
     let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));

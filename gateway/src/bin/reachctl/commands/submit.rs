@@ -40,7 +40,7 @@ pub(crate) async fn submit(args: SubmitArgs, session: &Session) -> Result<Exit, 
 
 pub(crate) async fn reach(args: ReachArgs, session: &Session) -> Result<Exit, Stop> {
     let (_, task) = send(args.task, session).await?;
-    follow(task, args.wait, session).await
+    follow(task, args.wait.or(args.timeout), session).await
 }
 
 pub(crate) async fn wait(args: WaitArgs, session: &Session) -> Result<Exit, Stop> {

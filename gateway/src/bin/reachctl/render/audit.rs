@@ -6,28 +6,43 @@ use agent_reach_sdk::schemas::{AuditCheckpoint, AuditFlaw, AuditRow};
 use super::text::{clean, count, one_line, when};
 use super::{Grid, Look, Shape, Tone, sheet};
 
-/// Rows, as they come.
+/// From this width on, what became of a row stands in a column of its own beside whom it is about.
+const WIDE: u16 = 110;
+
+/// Rows, as they come. Ids stand where there is room for them, so that they can be copied.
 pub(crate) fn table(answer: &AuditRows, look: &Look) -> String {
     if answer.rows.is_empty() {
         return "no rows\n".to_owned();
     }
-    let columns = [
-        ("SEQ, WHEN", Shape::Fixed),
-        ("WHAT", Shape::Fixed),
-        ("WHO, ON WHOM", Shape::Text),
-        ("OUTCOME, WHY", Shape::Text),
-    ];
-    let mut grid = Grid::new(&columns);
+    let is_wide = look.width >= WIDE;
+    let mut grid = Grid::new(if is_wide {
+        &[
+            ("SEQ, WHEN", Shape::Fixed),
+            ("WHAT", Shape::Fixed),
+            ("WHO, ON WHOM", Shape::Text),
+            ("OUTCOME, WHY", Shape::Text),
+        ]
+    } else {
+        &[("SEQ, WHEN", Shape::Fixed), ("WHAT, OUTCOME", Shape::Fixed), ("WHO, ON WHOM, WHY", Shape::Text)]
+    });
     for row in &answer.rows {
+        let seq = format!("{}\n{}", row.seq, when(row.at, look.now));
+        let what = [Some(row.kind.clone()), (row.count != 1).then(|| format!("{} times", row.count))];
         let who = [Some(row.actor.clone()), row.target.clone(), row.task_id.map(|id| id.to_string())];
-        let why = [Some(row.outcome.clone()), row.code.clone(), row.reason.clone()];
-        let lines = |lines: [Option<String>; 3]| {
-            lines.into_iter().flatten().map(|line| one_line(&line)).collect::<Vec<_>>().join("\n")
-        };
-        let what = if row.count == 1 { row.kind.clone() } else { format!("{}\n{} times", row.kind, row.count) };
-        grid.row(tone(row), [format!("{}\n{}", row.seq, when(row.at, look.now)), what, lines(who), lines(why)]);
+        let outcome = [Some(row.outcome.clone())];
+        let why = [row.code.clone(), row.reason.clone()];
+        if is_wide {
+            grid.row(tone(row), [seq, lines(&[&what]), lines(&[&who]), lines(&[&outcome, &why])]);
+        } else {
+            grid.row(tone(row), [seq, lines(&[&what, &outcome]), lines(&[&who, &why])]);
+        }
     }
     grid.render(look)
+}
+
+/// What there is of these, a line each.
+fn lines(parts: &[&[Option<String>]]) -> String {
+    parts.iter().copied().flatten().flatten().map(|line| one_line(line)).collect::<Vec<_>>().join("\n")
 }
 
 fn tone(row: &AuditRow) -> Tone {

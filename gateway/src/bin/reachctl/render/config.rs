@@ -4,7 +4,7 @@ use agent_reach_sdk::schemas::call::{
     ConfigChange, ConfigMoves, ConfigOrigin, ConfigRefused, ConfigReloaded, ConfigView,
 };
 
-use super::text::{clean, when};
+use super::text::{clean, count, when};
 use super::{Grid, Look, Shape, Tone};
 
 /// What is in force.
@@ -49,6 +49,13 @@ fn moves(kind: &str, moves: &ConfigMoves) -> Vec<String> {
         told(&moves.removed, "is taken out: it ends what it has"),
     ];
     [added, changed, removed].concat()
+}
+
+/// The message with how many mistakes there are in place of what it tells of them. None: it tells of none.
+pub(crate) fn counted(message: &str, refused: &ConfigRefused) -> Option<String> {
+    let told = reach_gateway::config::told(&refused.mistakes);
+    let place = message.strip_suffix(&told).filter(|_| !refused.mistakes.is_empty())?;
+    Some(format!("{place}{}", count(refused.mistakes.len(), "mistake", "mistakes")))
 }
 
 /// Why a file was not taken on, a line each.

@@ -1,7 +1,8 @@
 //! Tables of bounded width without lines, and their colors.
 
-use agent_reach_sdk::Timestamp;
-use comfy_table::{CellAlignment, Column, ColumnConstraint, ContentArrangement, Table, presets};
+use agent_reach_sdk::schemas::WebhookId;
+use agent_reach_sdk::{TaskId, Timestamp};
+use comfy_table::{CellAlignment, Column, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use super::text::clean;
 
@@ -73,7 +74,7 @@ pub(crate) enum Shape {
     Fixed,
     /// As `Fixed`, to the right.
     Number,
-    /// What is left, broken into lines where that is not enough.
+    /// What is left, broken into lines where that is not enough, but never within an id.
     Text,
 }
 
@@ -126,7 +127,7 @@ impl Grid {
     }
 
     fn shape(&self, table: &mut Table) {
-        let set = |column: Option<&mut Column>, shape: Shape, gap: u16| {
+        let set = |column: Option<&mut Column>, shape: Shape, gap: u16, ids: u16| {
             let Some(column) = column else { return };
             column.set_padding((0, gap));
             match shape {
@@ -137,15 +138,30 @@ impl Grid {
                     column.set_constraint(ColumnConstraint::ContentWidth);
                     column.set_cell_alignment(CellAlignment::Right);
                 }
+                Shape::Text if ids > 0 => {
+                    column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(ids + gap)));
+                }
                 Shape::Text => {}
             }
         };
-        set(table.column_mut(0), Shape::Fixed, 1);
+        set(table.column_mut(0), Shape::Fixed, 1, 0);
         for (at, shape) in self.shapes.iter().enumerate() {
             let gap = if at + 1 == self.shapes.len() { 0 } else { self.gap };
-            set(table.column_mut(at + 1), *shape, gap);
+            set(table.column_mut(at + 1), *shape, gap, self.longest_id(at));
         }
     }
+
+    /// How long the longest id in a column is: it is copied from there, and must not be broken.
+    fn longest_id(&self, column: usize) -> u16 {
+        let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
+        let ids = cells.flat_map(|cell| cell.split_whitespace()).filter(|word| is_id(word));
+        ids.map(|id| u16::try_from(id.len()).unwrap_or(0)).max().unwrap_or(0)
+    }
+}
+
+/// Whether a word is the id of a task or of a webhook.
+fn is_id(word: &str) -> bool {
+    word.parse::<TaskId>().is_ok() || word.parse::<WebhookId>().is_ok()
 }
 
 /// Takes the marks away and colors each row by its own.

@@ -3,11 +3,13 @@
 
 use std::path::PathBuf;
 
-use agent_reach_sdk::schemas::call::{Agents, Found, Overview, Redriven, Resolved, Webhooks, WebhooksRetried};
-use agent_reach_sdk::{Error, Explanation, Refusal, Timestamp};
+use agent_reach_sdk::schemas::call::{
+    Agents, AuditRows, ConfigRefused, Found, Overview, Redriven, Resolved, Webhooks, WebhooksRetried,
+};
+use agent_reach_sdk::{Error, ErrorCode, Explanation, RawJson, Refusal, Timestamp};
 use serde::de::DeserializeOwned;
 
-use super::{Look, agents, capabilities, dead_letters, explanation, tasks, top, webhooks};
+use super::{Look, agents, audit, capabilities, dead_letters, explanation, tasks, tokens, top, webhooks};
 use crate::complaint::Complaint;
 use crate::exit::Stop;
 
@@ -185,4 +187,71 @@ fn nothing_to_list_is_said() {
     assert_eq!(tasks::table(&[], 50, &look), "no tasks\n");
     assert_eq!(agents::table(&[], 50, &look), "no agents\n");
     assert_eq!(capabilities::table(&[], &look), "no capabilities\n");
+}
+
+#[test]
+fn ids_in_the_audit_log_can_be_copied_at_any_width() {
+    let id = "0198a000-0000-7000-8000-000000000001";
+    let row = serde_json::json!({ "seq": 123_456, "at": "2026-11-30T07:48:00Z", "kind": "agent.deregistered",
+        "actor": "a_caller_with_a_name@of_some_length", "target": "an_agent_with_a_name@of_some_length", "task_id": id,
+        "outcome": "ROUTING_NO_CANDIDATE", "code": "no_candidate", "count": 1, "hash": "", "digest": null,
+        "reason": "no agent that this caller may reach offers a capability of this name, and none is near" });
+    let rows: AuditRows =
+        serde_json::from_value(serde_json::json!({ "rows": [row], "head": { "seq": 1, "hash": "" } })).unwrap();
+    for width in [60, 80, 100, 120] {
+        let text = audit::table(&rows, &look(width));
+        for whole in [id, "ROUTING_NO_CANDIDATE", "agent.deregistered", "no_candidate"] {
+            assert!(text.lines().any(|line| line.contains(whole)), "{width} {whole}:\n{text}");
+        }
+        let widest = text.lines().map(str::len).max().unwrap_or_default();
+        assert!(widest <= usize::from(width.max(80)), "wider than {width}:\n{text}");
+    }
+    check("audit_80", 80, &audit::table(&rows, &look(80)));
+}
+
+#[test]
+fn tokens_whose_time_is_over_are_marked() {
+    let operator = |name: &str, until: &str| serde_json::json!({ "name": name, "role": "viewer", "made_at": "2026-11-29T08:00:00Z", "expires_at": until });
+    let tokens = serde_json::json!({ "agents": [], "signing_keys": [],
+        "operators": [operator("alice", "2026-11-30T07:59:00Z"), operator("bob", "2026-11-30T08:01:00Z")],
+        "joins": [{ "agents": "*@media", "expires_at": "2026-11-30T07:00:00Z" }] });
+    let text = tokens::table(&serde_json::from_value(tokens).unwrap(), &look(100));
+    let of = |who: &str| text.lines().find(|line| line.starts_with(who)).unwrap_or_default().contains("expired");
+    assert_eq!([of("alice"), of("bob"), of("*@media")], [true, false, true], "{text}");
+}
+
+#[test]
+fn a_refusal_says_what_to_do_with_this_program() {
+    let told =
+        |code, message: &str| Complaint::of(&Stop::Call(Error::from(Refusal::new(code, message)))).text(&look(100));
+    let text = told(ErrorCode::NoCandidate, "no agent offers x; capability/find shows what there is");
+    assert!(text.contains("see `reachctl get capabilities`"), "{text}");
+    let text = told(ErrorCode::AgentNotFound, "there is no agent a@b; agent/list shows those there are");
+    assert!(text.contains("see `reachctl get agents`"), "{text}");
+    for code in [ErrorCode::Unauthenticated, ErrorCode::TokenExpired, ErrorCode::TokenRevoked] {
+        let text = told(code, "who?");
+        assert!(text.contains("AGENT_REACH_TOKEN") && text.contains("--token-file"), "{text}");
+    }
+}
+
+#[test]
+fn what_failed_without_a_task_is_no_task_that_did_not_end_well() {
+    let exit = |code, task: Option<&str>| {
+        let refusal = Refusal { task_id: task.map(|id| id.parse().unwrap()), ..Refusal::new(code, "") };
+        Complaint::of(&Stop::Call(Error::from(refusal))).exit.code()
+    };
+    let task = Some("0198a000-0000-7000-8000-000000000001");
+    assert_eq!([exit(ErrorCode::Unreachable, task), exit(ErrorCode::AgentFailed, task)], [1, 1]);
+    assert_eq!([exit(ErrorCode::Unreachable, None), exit(ErrorCode::AgentFailed, None)], [5, 4]);
+}
+
+#[test]
+fn the_mistakes_of_a_file_are_told_once() {
+    let mistakes = vec!["listen: is no address".to_owned(), "open_max: expected a whole number".to_owned()];
+    let message = format!("gateway.toml is not right: {}", reach_gateway::config::told(&mistakes));
+    let data = RawJson::of(&ConfigRefused { mistakes, ..ConfigRefused::default() }).ok();
+    let refusal = Refusal { data, ..Refusal::new(ErrorCode::InvalidConfig, message) };
+    let text = Complaint::of(&Stop::Call(Error::from(refusal))).text(&look(100));
+    assert!(text.contains("gateway.toml is not right: 2 mistakes"), "{text}");
+    assert_eq!(text.matches("is no address").count(), 1, "{text}");
 }

@@ -1,5 +1,6 @@
 //! Who may call.
 
+use agent_reach_sdk::Timestamp;
 use agent_reach_sdk::schemas::call::{KeyStage, KnownAgent, Revoked, Tokens};
 
 use super::text::when;
@@ -28,16 +29,26 @@ pub(crate) fn table(tokens: &Tokens, look: &Look) -> String {
     for operator in &tokens.operators {
         let mut times = vec![when(operator.made_at, look.now)];
         times.extend(operator.expires_at.map(|at| when(at, look.now)));
-        grid.row(Tone::Plain, [operator.name.to_string(), operator.role.to_string(), times.join("\n")]);
+        let (tone, what) = standing(operator.expires_at, operator.role.as_str(), Tone::Plain, look);
+        grid.row(tone, [operator.name.to_string(), what, times.join("\n")]);
     }
     for join in &tokens.joins {
-        grid.row(Tone::Faint, [join.agents.to_string(), "may join, once".to_owned(), when(join.expires_at, look.now)]);
+        let (tone, what) = standing(Some(join.expires_at), "may join, once", Tone::Faint, look);
+        grid.row(tone, [join.agents.to_string(), what, when(join.expires_at, look.now)]);
     }
     for key in &tokens.signing_keys {
         let what = format!("signing key, {}", stage(key.stage));
         grid.row(Tone::Faint, [key.kid.chars().take(12).collect(), what, when(key.since, look.now)]);
     }
     grid.render(look)
+}
+
+/// What a token lets do, or that its time is over.
+fn standing(until: Option<Timestamp>, what: &str, tone: Tone, look: &Look) -> (Tone, String) {
+    if until.is_some_and(|until| until <= look.now) {
+        return (Tone::Warn, format!("{what}: expired"));
+    }
+    (tone, what.to_owned())
 }
 
 /// What was ended.
