@@ -31,6 +31,31 @@ async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
+/// Its heartbeats are a second apart, and four that are missed would make it dead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_waits_for_work_is_alive_without_a_heartbeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let victim = Victim::start(folder.path(), "").await;
+    let client = victim.client().await;
+    let offer = json!([{ "name": "dig", "effect": "idempotent_write" }]);
+    let card = json!({ "agent_id": "patient@pull", "heartbeat_interval": "1s", "capabilities": offer });
+    register(&client, card).await;
+    let waiting = client.clone();
+    let claim = tokio::spawn(async move {
+        let params = json!({ "agent_id": "patient@pull", "wait": "8s" });
+        waiting.call::<Claimed>("task/claim", &params).await.unwrap()
+    });
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(6) {
+        let seen: Value = client.call("agent/get", &json!({ "agent_id": "patient@pull" })).await.unwrap();
+        assert_eq!(seen["state"], "alive", "after {:?}", began.elapsed());
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let task = client.task("dig").mode(Mode::Queue).submit().await.unwrap();
+    let claimed = claim.await.unwrap();
+    assert_eq!(claimed.tasks.first().map(|delivery| delivery.task_id), Some(task.id()));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stale_worker_s_late_result_is_refused() {
     let folder = tempfile::tempdir().unwrap();

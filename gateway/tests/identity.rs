@@ -13,10 +13,10 @@ mod cell;
 mod copies;
 #[path = "identity/days.rs"]
 mod days;
-#[path = "identity/matrix.rs"]
-mod matrix;
 #[path = "identity/ended.rs"]
 mod ended;
+#[path = "identity/matrix.rs"]
+mod matrix;
 #[path = "identity/oauth.rs"]
 mod oauth;
 #[path = "identity/roads.rs"]

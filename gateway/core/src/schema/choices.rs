@@ -17,6 +17,7 @@ pub(crate) fn choices<'a>(error: &'a ValidationError<'_>) -> Option<Vec<&'a Valu
 }
 
 /// What one branch takes. A branch that takes nothing but null is not spoken of: it says that the place may be left out.
+#[expect(clippy::wildcard_enum_match_arm, reason = "any other kind may hold branches of its own, or does not")]
 fn of_branch<'a>(branch: &'a [ValidationError<'_>], whole: &ValidationError<'_>) -> Option<Vec<&'a Value>> {
     let mut here = branch.iter().filter(|error| error.instance_path().as_str() == whole.instance_path().as_str());
     here.find_map(|error| match error.kind() {

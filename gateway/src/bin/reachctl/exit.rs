@@ -62,10 +62,11 @@ impl Exit {
     pub(crate) fn of(refusal: &Refusal) -> Self {
         match (Self::of_code(refusal.code), refusal.task_id) {
             // It is about a server or an agent, and there is no task that failed.
-            (Self::TaskFailed, None) => match refusal.code {
-                ErrorCode::Unreachable | ErrorCode::Timeout | ErrorCode::AgentLost => Self::Later,
-                _ => Self::Refused,
-            },
+            (Self::TaskFailed, None) => {
+                let may_pass =
+                    [ErrorCode::Unreachable, ErrorCode::Timeout, ErrorCode::AgentLost].contains(&refusal.code);
+                if may_pass { Self::Later } else { Self::Refused }
+            }
             (exit, _) => exit,
         }
     }

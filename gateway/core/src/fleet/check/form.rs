@@ -44,6 +44,7 @@ impl Form {
     }
 
     /// One flaw of the schema's, in the words in which a reader tells it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the library's own words do for all other kinds")]
     fn told(&self, error: &ValidationError<'_>) -> Vec<Mistake> {
         let at = path(&error.instance_path().to_string());
         let mistake = |says: String| Mistake { at: at.clone(), says: cut(says), is_in_schema: false };
