@@ -16,6 +16,7 @@ use crate::engine::{Outcome, Selection};
 use crate::exchange::Exchange;
 use crate::gateway;
 use crate::report::{About, Expected, Report, explained, junit, listed, written};
+use crate::server;
 
 /// All is as it should be.
 const OK: u8 = 0;
@@ -68,6 +69,10 @@ struct AgentArgs {
     /// The agent is a command, for each task anew. Needs --card.
     #[arg(long, group = "way", value_name = "COMMAND", requires = "card")]
     process: Option<String>,
+    /// The agent is an MCP server, at this address or started with this command: `reach-conformance list` names what it
+    /// is held to as `server`.
+    #[arg(long, group = "way", value_name = "URL|COMMAND", conflicts_with_all = ["card", "start"])]
+    mcp: Option<String>,
     /// Where the runner listens as the gateway of an HTTP agent. Port 0: one that is free.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7340")]
     listen: SocketAddr,
@@ -80,6 +85,10 @@ struct AgentArgs {
     /// Parameters to use (JSON): {"CAPABILITY": {"params": ..., "slow": ..., "bad": ...}}; `slow` is work of about a second.
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
+    /// The runner is a gateway that asks for tokens: the agent joins, and is given its next token, and loses one. Told to
+    /// an agent of --start by AGENT_REACH_JOIN; otherwise its join token is reach_join_conformance-0123456789abcdef.
+    #[arg(long, conflicts_with_all = ["card", "process", "mcp"])]
+    tokens: bool,
     /// A file in which each effect of the agent leaves a line, so that effects can be counted.
     #[arg(long, value_name = "FILE")]
     effects: Option<PathBuf>,
@@ -182,7 +191,21 @@ fn read_json(path: &Path) -> Result<Value, String> {
 }
 
 fn check_agent(args: AgentArgs) -> Result<(RunArgs, Report), String> {
-    let AgentArgs { http, ws_listen, process, listen, card, start, samples, effects, run } = args;
+    let AgentArgs { http, ws_listen, process, mcp, listen, card, start, samples, tokens, effects, run } = args;
+    let samples = match samples.as_deref().map(read_json).transpose()? {
+        Some(Value::Object(samples)) => samples,
+        Some(_) => return Err("the samples are an object, with the names of capabilities".to_owned()),
+        None => Map::new(),
+    };
+    let exchange = Arc::new(Exchange::new());
+    if let Some(server) = mcp {
+        let what = format!("MCP server {server}");
+        let options = server::Options { server, samples, effects, timeout: run.timeout.into(), seed: run.seed };
+        let selection = selection(&run, Subject::Server)?;
+        let outcome = block_on(server::check(options, &selection, exchange))?;
+        let report = told(&run, Subject::Server, what, outcome)?;
+        return Ok((run, report));
+    }
     let (asked, listen, what) = match (http, ws_listen, process) {
         (_, Some(address), _) => (Asked::Listen, Some(address), format!("agent at {address}")),
         (_, _, Some(line)) => (Asked::Process(line.clone()), None, format!("agent {line}")),
@@ -194,14 +217,18 @@ fn check_agent(args: AgentArgs) -> Result<(RunArgs, Report), String> {
         }
         (None, None, None) => return Err("name the way to the agent".to_owned()),
     };
-    let samples = match samples.as_deref().map(read_json).transpose()? {
-        Some(Value::Object(samples)) => samples,
-        Some(_) => return Err("the samples are an object, with the names of capabilities".to_owned()),
-        None => Map::new(),
-    };
     let card = card.as_deref().map(read_json).transpose()?;
-    let options = Options { asked, listen, card, samples, start, effects, timeout: run.timeout.into(), seed: run.seed };
-    let exchange = Arc::new(Exchange::new());
+    let options = Options {
+        asked,
+        listen,
+        card,
+        samples,
+        start,
+        effects,
+        demands_tokens: tokens,
+        timeout: run.timeout.into(),
+        seed: run.seed,
+    };
     let selection = selection(&run, Subject::Agent)?;
     let tell = |text: &str| eprintln!("reach-conformance: {text}");
     let outcome = block_on(agent::check(options, &selection, exchange, tell))?;

@@ -177,7 +177,10 @@ pub(crate) async fn run(stage: &mut dyn Stage, selection: &Selection, exchange: 
 
 /// Acts that all others stand on.
 fn is_needed_by_all(act: &str) -> bool {
-    matches!(act, "register" | "card" | "work" | "slow" | "mcp_begin" | "connect")
+    matches!(
+        act,
+        "register" | "card" | "work" | "slow" | "mcp_begin" | "mcp_list" | "mcp_call" | "mcp_slow" | "connect"
+    )
 }
 
 /// What is not judged once its act is over: the act says why, or hung, which is told once.

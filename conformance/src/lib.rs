@@ -8,8 +8,10 @@ mod cli;
 mod engine;
 mod exchange;
 mod gateway;
+mod inputs;
 mod instance;
 mod report;
 mod schema;
+mod server;
 
 pub use cli::{check, run};

@@ -6,6 +6,7 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use common::built::project;
 use common::{file, run};
@@ -101,5 +102,65 @@ fn a_profile_in_which_nothing_ran_is_an_error_and_a_slip_of_the_pen_another() {
     let listed = String::from_utf8(cli(&["list"]).stdout).unwrap();
     let explained = String::from_utf8(cli(&["explain", "registers"]).stdout).unwrap();
     assert!(listed.contains("gw-alike") && listed.contains("registers"), "{listed}");
-    assert!(explained.contains("POST /agent/register") && explained.contains("PRODUCT R2"), "{explained}");
+    assert!(
+        explained.contains("POST /agent/register") && explained.contains("docs/write-an-agent.md, The card"),
+        "{explained}"
+    );
+}
+
+/// The one that registers over HTTP, with this command to start it.
+fn started(start: &str, timeout: &str) -> (String, Duration) {
+    let began = Instant::now();
+    let output = cli(&[
+        "agent",
+        "--http",
+        "--listen",
+        "127.0.0.1:0",
+        "--start",
+        start,
+        "--timeout",
+        timeout,
+        "--only",
+        "registers",
+    ]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    (text, began.elapsed())
+}
+
+#[test]
+fn an_agent_that_ends_before_it_registers_is_told_of_at_once_with_its_last_words() {
+    let start = r#"python3 -c "import sys; sys.exit('no module named flask')""#;
+    let (text, took) = started(start, "60s");
+    for part in ["FAILED must registers", "your agent ended with exit code 1", "no module named flask"] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    assert!(took < Duration::from_secs(50), "it was waited for: {took:?}");
+    let (text, _) = started("sh -c 'kill -9 $$'", "60s");
+    assert!(text.contains("your agent ended with signal: 9"), "{text}");
+    assert!(text.contains("wrote nothing to standard error"), "{text}");
+}
+
+#[test]
+fn an_agent_that_calls_nobody_is_told_where_the_address_is() {
+    // One whose command ends well may still be started elsewhere: it is waited for.
+    for start in ["sleep 30", "true"] {
+        let (text, took) = started(start, "2s");
+        assert!(text.contains("nothing came to http://127.0.0.1:") && text.contains("AGENT_REACH_URL"), "{text}");
+        assert!(took >= Duration::from_secs(2), "{start} was given its time: {took:?}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_names_the_option_for_another() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (way, flag) in
+        [(&["--http", "--listen"][..], " --listen 127.0.0.1:0"), (&["--ws-listen"][..], " --ws-listen 127.0.0.1:0")]
+    {
+        let output = cli(&[&["agent"][..], way, &[&address]].concat());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(&address) && told.contains(flag), "{told}");
+    }
 }

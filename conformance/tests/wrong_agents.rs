@@ -82,20 +82,42 @@ const TABLE: &[(Fault, Over, &str)] = &[
     (Fault::ClosesAtOnce, Over::Socket, "registers"),
     (Fault::ClaimsTooMuch, Over::Queue, "claims-are-valid"),
     (Fault::ClaimsHastily, Over::Queue, "claims-patiently"),
+    (Fault::NeverRenews, Over::Queue, "keeps-its-lease"),
+    (Fault::ForgetsLostTask, Over::Queue, "works-after-lost-lease"),
 ];
 
+/// The same for agents that are asked for a token.
+const WITH_TOKENS: &[(Fault, Over, &str)] = &[
+    (Fault::NeverJoins, Over::Http, "joins"),
+    (Fault::NeverJoins, Over::Socket, "joins"),
+    (Fault::ProvesToAnother, Over::Http, "proves-its-key"),
+    (Fault::ForgetsToken, Over::Http, "shows-its-token"),
+    (Fault::KeepsOldToken, Over::Http, "takes-next-token"),
+    (Fault::KeepsOldToken, Over::Socket, "takes-next-token"),
+    (Fault::NeverShowsKeyAgain, Over::Http, "shows-its-key-again"),
+    (Fault::NeverShowsKeyAgain, Over::Socket, "shows-its-key-again"),
+    (Fault::ShowsAnotherKey, Over::Socket, "keeps-its-key"),
+    (Fault::GoesOnWhenSuperseded, Over::Http, "stops-when-superseded"),
+    (Fault::GoesOnWhenSuperseded, Over::Socket, "stops-when-superseded"),
+];
+
+/// What is looked at of agents that are asked for a token: the rest is as without.
+const IDENTITY: &[&str] = &["--tokens", "--only", "identity,registers"];
+
 /// Checks the agent with this fault.
-async fn check(fault: Fault, over: Over) -> Done {
+async fn check(fault: Fault, over: Over, flags: &[&str]) -> Done {
     let folder = tempfile::tempdir().unwrap();
+    // What is pulled outlasts its lease.
+    let slow = if over == Over::Queue { 1500 } else { 700 };
     let samples =
-        file(folder.path(), "samples.json", &json!({ "nap": { "params": { "ms": 5 }, "slow": { "ms": 700 } } }));
+        file(folder.path(), "samples.json", &json!({ "nap": { "params": { "ms": 5 }, "slow": { "ms": slow } } }));
     let samples = samples.to_str().unwrap();
     let agent = Agent::new(fault, over);
     let way: &[&str] = match over {
         Over::Http => &["--http", "--listen", "127.0.0.1:0"],
         Over::Socket | Over::Queue => &["--ws-listen", "127.0.0.1:0"],
     };
-    let mut running = run(&[&["agent", "--samples", samples, "--timeout", "6s"], way].concat());
+    let mut running = run(&[&["agent", "--samples", samples, "--timeout", "6s"], way, flags].concat());
     let gateway = running.address().await;
     let joined = match over {
         Over::Http => {
@@ -112,8 +134,8 @@ async fn check(fault: Fault, over: Over) -> Done {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_a_fault_meets_every_requirement_by_every_way() {
-    let runs =
-        [Over::Http, Over::Socket, Over::Queue].map(|over| async move { (over, check(Fault::Nothing, over).await) });
+    let runs = [Over::Http, Over::Socket, Over::Queue]
+        .map(|over| async move { (over, check(Fault::Nothing, over, &[]).await) });
     for (over, done) in futures_util::future::join_all(runs).await {
         assert_eq!(done.failures(), "", "{over:?}");
         assert_eq!(done.code, 0, "{over:?}: {}", done.report);
@@ -124,12 +146,36 @@ async fn an_agent_without_a_fault_meets_every_requirement_by_every_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_planted_fault_is_found_by_its_own_requirement_and_by_no_other() {
+    each_is_found(TABLE, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_fault_in_showing_who_one_is_is_found_by_its_own_requirement_and_by_no_other() {
+    each_is_found(WITH_TOKENS, IDENTITY).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_asked_for_a_token_meets_every_requirement() {
+    let runs = [Over::Http, Over::Socket, Over::Queue]
+        .map(|over| async move { (over, check(Fault::Nothing, over, &["--tokens"]).await) });
+    for (over, done) in futures_util::future::join_all(runs).await {
+        assert_eq!(done.failures(), "", "{over:?}");
+        assert_eq!(done.code, 0, "{over:?}: {}", done.report);
+        let skipped = done.with("skipped");
+        let identity = done.report["results"].as_array().unwrap().iter().filter(|row| row["profile"] == "identity");
+        let idle = identity.filter(|row| row["status"] != "passed").count();
+        println!("{over:?}: {} in {:?}, skipped {skipped:?}", done.report["badge"], done.took);
+        assert_eq!(idle, 0, "{over:?}: all of the profile was looked at");
+    }
+}
+
+async fn each_is_found(table: &'static [(Fault, Over, &'static str)], flags: &'static [&'static str]) {
     let seats = Arc::new(Semaphore::new(RUNS_MAX));
-    let runs = TABLE.iter().map(|(fault, over, expected)| {
+    let runs = table.iter().map(|(fault, over, expected)| {
         let seats = seats.clone();
         async move {
             let _seat = seats.acquire().await.unwrap();
-            let done = check(*fault, *over).await;
+            let done = check(*fault, *over, flags).await;
             let failed = done.with("failed");
             let is_right = failed == [*expected];
             let told = if is_right { String::new() } else { done.failures() };
@@ -138,5 +184,5 @@ async fn each_planted_fault_is_found_by_its_own_requirement_and_by_no_other() {
         }
     });
     let wrong: Vec<String> = futures_util::future::join_all(runs).await.into_iter().flatten().collect();
-    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), TABLE.len(), wrong.join("\n\n"));
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), table.len(), wrong.join("\n\n"));
 }

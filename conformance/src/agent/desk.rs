@@ -1,12 +1,13 @@
 //! What the runner knows as the agent's gateway: who registered, what became of each attempt, what waits in the queue,
 //! and what it will answer. Everything is bounded, however much the agent says.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::tokens::Tokens;
 use super::work::{Event, Key, Work};
 use crate::exchange::Exchange;
 
@@ -55,6 +56,8 @@ pub(crate) enum Answer {
     Unavailable,
     /// Another attempt has taken over.
     Stale,
+    /// Its lease is lost: what is said of it is not noted.
+    Lost,
 }
 
 /// A message to a connected agent.
@@ -62,6 +65,8 @@ pub(crate) enum Out {
     Text(String),
     /// The connection is cut, without a word.
     Cut,
+    /// The connection is closed with this code.
+    Close(u16),
 }
 
 /// An agent's open connection.
@@ -89,6 +94,11 @@ pub(crate) struct State {
     pub(crate) attempts: BTreeMap<Key, Vec<(Instant, Event)>>,
     pub(crate) queue: VecDeque<Work>,
     pub(crate) answers: BTreeMap<Key, VecDeque<Answer>>,
+    pub(crate) tokens: Tokens,
+    /// How long the lease of each attempt is that was pulled.
+    pub(crate) leases: BTreeMap<Key, Duration>,
+    /// Attempts whose lease is lost: nothing that is said of them counts.
+    pub(crate) lost: BTreeSet<Key>,
     /// Attempts that are called off, for the next heartbeat's answer.
     pub(crate) stops: Vec<Key>,
     /// Reports that fit no schema or no attempt.
@@ -111,6 +121,13 @@ pub(crate) struct State {
     window: Option<(Instant, u32)>,
     /// The most messages of its own in one second.
     pub(crate) peak: u32,
+}
+
+impl State {
+    /// Whether nobody has said anything, or connected.
+    pub(crate) fn has_heard_nothing(&self) -> bool {
+        self.peak == 0 && self.connections == 0 && self.tokens.shown.is_empty()
+    }
 }
 
 /// The desk.

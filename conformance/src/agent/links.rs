@@ -161,6 +161,12 @@ impl Courier {
         self.out(Out::Cut)
     }
 
+    /// Closes the connection of a connected agent, with a code.
+    pub(crate) fn close(&self, code: u16) -> Result<(), String> {
+        self.desk.exchange.add(Way::Out, &format!("the connection is closed with code {code}"));
+        self.out(Out::Close(code))
+    }
+
     fn out(&self, out: Out) -> Result<(), String> {
         let sender = self.desk.look(|state| state.connection.as_ref().map(|open| open.sender.clone()));
         let sender = sender.ok_or("the agent is not connected")?;

@@ -21,6 +21,33 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+/// Who calls, as far as the way tells.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    /// The WebSocket that the call came over. None: HTTP.
+    pub(crate) connection: Option<u64>,
+    /// What the caller calls us by.
+    pub(crate) host: String,
+    /// The token that it shows.
+    pub(crate) token: Option<String>,
+}
+
+impl Caller {
+    /// Whether the call may be made. A WebSocket was looked at when it was opened.
+    pub(crate) fn may(&self, desk: &Desk, call: Option<Call>, params: &str) -> Result<(), Refusal> {
+        let is_open = match call {
+            Some(Call::Prove) => true,
+            Some(Call::Register) => serde_json::from_str::<Value>(params).is_ok_and(|value| value["proof"].is_string()),
+            Some(Call::Heartbeat | Call::Farewell | Call::Claim | Call::Report(_)) | None => false,
+        };
+        if is_open || self.connection.is_some() {
+            return Ok(());
+        }
+        let admitted = desk.change(|state| state.tokens.admit(self.token.as_deref(), false));
+        admitted.map_err(|code| Refusal { code, message: "who are you? see docs/identity.md".to_owned() })
+    }
+}
+
 /// What a call is answered with, as JSON.
 pub(crate) type Answered = Result<String, Refusal>;
 
@@ -32,6 +59,8 @@ fn refuse(code: ErrorCode, message: impl Into<String>) -> Answered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Register,
+    /// The agent shows its key.
+    Prove,
     Heartbeat,
     Farewell,
     Claim,
@@ -48,7 +77,8 @@ pub(crate) enum Report {
     Release,
 }
 
-const CALLS: [(Method, Call); 10] = [
+const CALLS: [(Method, Call); 11] = [
+    (Method::TokenIssue, Call::Prove),
     (Method::AgentRegister, Call::Register),
     (Method::AgentHeartbeat, Call::Heartbeat),
     (Method::AgentDrain, Call::Farewell),
@@ -96,18 +126,39 @@ impl Report {
     }
 }
 
-/// Answers a call. `connection` is the WebSocket that it came over. None: HTTP.
-pub(crate) async fn answer(desk: &Arc<Desk>, call: Call, params: &str, connection: Option<u64>) -> Answered {
+/// Answers a call.
+pub(crate) async fn answer(desk: &Arc<Desk>, call: Call, params: &str, caller: &Caller) -> Answered {
     let Ok(value) = serde_json::from_str::<Value>(params) else {
         return refuse(ErrorCode::ParseError, "the params are no JSON");
     };
     match call {
-        Call::Register => register(desk, params, &value, connection),
+        Call::Register if value.get("card").is_some() => prove_and_register(desk, &value, caller),
+        Call::Register => register(desk, params, &value, caller.connection),
+        Call::Prove => prove(desk, &value, value["agent_id"].as_str().unwrap_or_default(), caller),
         Call::Heartbeat => heartbeat(desk, &value),
         Call::Farewell => Ok(farewell(desk)),
         Call::Claim => claim(desk, &value).await,
         Call::Report(report) => reported(desk, report, params, &value),
     }
+}
+
+fn prove(desk: &Desk, value: &Value, agent_id: &str, caller: &Caller) -> Answered {
+    let (join, proof) = (value["join"].as_str(), value["proof"].as_str().unwrap_or_default());
+    let given = desk.change(|state| state.tokens.prove(agent_id, join, proof, &caller.host));
+    match given {
+        Ok(token) => Ok(token.to_string()),
+        Err(why) => refuse(ErrorCode::Unauthenticated, why),
+    }
+}
+
+/// A card with what shows that its agent may have it.
+fn prove_and_register(desk: &Desk, value: &Value, caller: &Caller) -> Answered {
+    let card = &value["card"];
+    let token = prove(desk, value, card["agent_id"].as_str().unwrap_or_default(), caller)?;
+    let registered = register(desk, &card.to_string(), card, caller.connection)?;
+    let mut registered: Value = serde_json::from_str(&registered).unwrap_or_default();
+    registered["token"] = serde_json::from_str(&token).unwrap_or_default();
+    Ok(registered.to_string())
 }
 
 fn register(desk: &Desk, text: &str, card: &Value, connection: Option<u64>) -> Answered {
@@ -157,6 +208,11 @@ fn heartbeat(desk: &Desk, value: &Value) -> Answered {
         (Ok(()), false) => None,
     };
     let load = value["current_load"].as_u64().unwrap_or_default();
+    for key in value["working_on"].as_array().into_iter().flatten().filter_map(named) {
+        if desk.look(|state| state.attempts.contains_key(&key) && !state.lost.contains(&key)) {
+            desk.note(key, Event::Renewed);
+        }
+    }
     let (was_disowned, had_unknown, stops, waiting) = desk.change(|state| {
         let was_disowned = std::mem::take(&mut state.disown_next) && !is_other;
         let had_unknown = state.beats.iter().any(|beat| beat.was_disowned) && !was_disowned;
@@ -174,6 +230,15 @@ fn heartbeat(desk: &Desk, value: &Value) -> Answered {
     let mut answer = json!({ "heartbeat_due_at": now() + interval(&card), "waiting": waiting });
     if !stop.is_empty() {
         answer["stop"] = Value::Array(stop);
+    }
+    let token = desk.change(|state| {
+        let brings = std::mem::take(&mut state.tokens.brings_next);
+        let token = brings.then(|| state.tokens.give(card["agent_id"].as_str().unwrap_or_default()));
+        state.tokens.brought_at = token.as_ref().map(|_| Instant::now()).or(state.tokens.brought_at);
+        token
+    });
+    if let Some(token) = token {
+        answer["token"] = token;
     }
     if had_unknown {
         answer["x_from_a_newer_gateway"] = json!({ "pace": [1, 2], "note": "pass over this" });
@@ -221,6 +286,7 @@ async fn claim(desk: &Desk, value: &Value) -> Answered {
         let count = limit.min(state.queue.len());
         state.queue.drain(..count).collect()
     });
+    desk.change(|state| state.leases.extend(taken.iter().map(|work| (work.key(), lease.into()))));
     for work in &taken {
         desk.note(work.key(), Event::Sent);
     }
@@ -240,13 +306,17 @@ fn reported(desk: &Desk, report: Report, text: &str, value: &Value) -> Answered 
         wrong(why.clone());
         return refuse(ErrorCode::InvalidParams, why);
     }
-    let task_id = value["task_id"].as_str().and_then(|text| text.parse::<TaskId>().ok());
-    let key = task_id.zip(value["token"].as_u64());
-    let Some(key) = key.filter(|key| desk.look(|state| state.attempts.contains_key(key))) else {
+    let Some(key) = named(value).filter(|key| desk.look(|state| state.attempts.contains_key(key))) else {
         wrong(format!("it names token {} of {}, which was not given out", value["token"], value["task_id"]));
         return refuse(ErrorCode::TaskNotFound, "no such attempt was given out");
     };
     take_report(desk, report, text, value, key)
+}
+
+/// The attempt that is named.
+fn named(value: &Value) -> Option<Key> {
+    let task_id = value["task_id"].as_str().and_then(|text| text.parse::<TaskId>().ok());
+    task_id.zip(value["token"].as_u64())
 }
 
 fn take_report(desk: &Desk, report: Report, text: &str, value: &Value, key: Key) -> Answered {
@@ -256,10 +326,13 @@ fn take_report(desk: &Desk, report: Report, text: &str, value: &Value, key: Key)
         if is_end {
             *state.ends_told.entry(key).or_default() += 1;
         }
+        if state.lost.contains(&key) {
+            return Some(Answer::Lost);
+        }
         state.answers.get_mut(&key).filter(|_| is_end).and_then(|answers| match answers.front() {
             // What is stale stays so.
             Some(Answer::Stale) => Some(Answer::Stale),
-            Some(Answer::Unavailable) => answers.pop_front(),
+            Some(Answer::Unavailable | Answer::Lost) => answers.pop_front(),
             None => None,
         })
     });
@@ -271,6 +344,7 @@ fn take_report(desk: &Desk, report: Report, text: &str, value: &Value, key: Key)
             desk.note(key, told(report, text, value));
             return refuse(ErrorCode::StaleToken, "another attempt has taken over");
         }
+        Some(Answer::Lost) => return refuse(ErrorCode::StaleToken, "its lease ran out, and another attempt has begun"),
         None => desk.note(key, told(report, text, value)),
     }
     let mut noted = json!({ "phase": report.phase() });

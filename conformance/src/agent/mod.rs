@@ -10,8 +10,10 @@ mod plan;
 mod process;
 mod serve;
 mod stage;
+mod started;
+mod tokens;
 mod work;
 
-pub(crate) use http::client;
+pub(crate) use http::{client, lost};
 pub(crate) use options::{Asked, Options};
 pub(crate) use stage::check;

@@ -31,6 +31,8 @@ pub(crate) struct Options {
     pub(crate) start: Option<String>,
     /// A file in which each effect leaves a line.
     pub(crate) effects: Option<PathBuf>,
+    /// Whether the runner is a gateway that asks for tokens.
+    pub(crate) demands_tokens: bool,
     /// How long one step may take.
     pub(crate) timeout: Duration,
     pub(crate) seed: u64,

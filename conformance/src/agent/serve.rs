@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State as Shared;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::http::{StatusCode, header};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::stream::SplitSink;
@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::desk::{Connection, Desk, Out, Pending, keep};
 use super::links::taken;
-use super::methods::{Answered, Call, Refusal, answer};
+use super::methods::{Answered, Call, Caller, Refusal, answer};
 use crate::exchange::Way;
 
 /// The largest message that is read.
@@ -40,8 +40,8 @@ pub(crate) async fn listen(address: SocketAddr, desk: Arc<Desk>) -> std::io::Res
     let router = Router::new()
         .route("/rpc", post(rpc))
         .route("/rpc/ws", get(socket))
-        .route("/agent/register", post(|desk, body| rest(desk, Call::Register, body)))
-        .route("/agent/heartbeat", post(|desk, body| rest(desk, Call::Heartbeat, body)))
+        .route("/agent/register", post(|desk, headers, body| rest(desk, Call::Register, headers, body)))
+        .route("/agent/heartbeat", post(|desk, headers, body| rest(desk, Call::Heartbeat, headers, body)))
         .route("/healthz", get(|| async { axum::Json(json!({ "status": "ok" })) }))
         .layer(axum::extract::DefaultBodyLimit::max(MESSAGE_MAX))
         .with_state(desk);
@@ -61,17 +61,41 @@ fn show(desk: &Desk, call: Option<Call>, way: Way, text: &str) {
     }
 }
 
-async fn rest(Shared(desk): Shared<Arc<Desk>>, call: Call, body: Bytes) -> Response {
+async fn rest(Shared(desk): Shared<Arc<Desk>>, call: Call, headers: HeaderMap, body: Bytes) -> Response {
     desk.count_unasked();
     let text = String::from_utf8_lossy(&body).into_owned();
     let path = if call == Call::Register { "/agent/register" } else { "/agent/heartbeat" };
     show(&desk, Some(call), Way::In, &format!("POST {path} {text}"));
-    let (status, body) = match answer(&desk, call, &text, None).await {
-        Ok(answer) => (200, answer),
-        Err(refusal) => (refusal.code.http_status(), problem(&refusal).to_string()),
+    let caller = caller(&headers, None);
+    let answered = match caller.may(&desk, Some(call), &text) {
+        Ok(()) => answer(&desk, call, &text, &caller).await,
+        Err(refusal) => Err(refusal),
+    };
+    let (status, body) = match &answered {
+        Ok(answer) => (200, answer.clone()),
+        Err(refusal) => (refusal.code.http_status(), problem(refusal).to_string()),
     };
     show(&desk, Some(call), Way::Out, &format!("{status} {body}"));
-    reply(status, body)
+    challenged(reply(status, body), answered.err().map(|refusal| refusal.code))
+}
+
+/// Who calls, by the headers.
+fn caller(headers: &HeaderMap, connection: Option<u64>) -> Caller {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let bearer = header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer ").map(str::to_owned));
+    Caller { connection, host: header(header::HOST).unwrap_or_default(), token: bearer }
+}
+
+/// A refusal for who calls names its error where every client looks.
+fn challenged(mut response: Response, code: Option<ErrorCode>) -> Response {
+    let code = code.filter(|code| code.http_status() == 401);
+    let named = code.map(|code| {
+        format!(r#"Bearer realm="reach-conformance", error="invalid_token", error_uri="/errors/{}""#, code.name())
+    });
+    if let Some(value) = named.and_then(|text| text.parse().ok()) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+    }
+    response
 }
 
 fn reply(status: u16, body: String) -> Response {
@@ -129,20 +153,28 @@ fn framed(id: &str, answered: Answered) -> String {
     }
 }
 
-/// Answers one request. None: it is a notification.
-async fn answered(desk: &Arc<Desk>, frame: &Frame<'_>, method: &str, connection: Option<u64>) -> Option<String> {
+/// Answers one request. None: it is a notification. With the error that it is refused with.
+async fn answered(
+    desk: &Arc<Desk>,
+    frame: &Frame<'_>,
+    method: &str,
+    caller: &Caller,
+) -> Option<(String, Option<ErrorCode>)> {
     let params = frame.params.map_or("{}", RawValue::get);
-    let answered = match Call::by_name(method) {
-        Some(call) => answer(desk, call, params, connection).await,
-        None => Err(Refusal {
+    let call = Call::by_name(method);
+    let answered = match (caller.may(desk, call, params), call) {
+        (Err(refusal), _) => Err(refusal),
+        (Ok(()), Some(call)) => answer(desk, call, params, caller).await,
+        (Ok(()), None) => Err(Refusal {
             code: ErrorCode::MethodNotFound,
             message: format!("{method} is no method for agents; the conformance runner answers no other"),
         }),
     };
-    frame.id.map(|id| framed(id.get(), answered))
+    let code = answered.as_ref().err().map(|refusal| refusal.code);
+    frame.id.map(|id| (framed(id.get(), answered), code))
 }
 
-async fn rpc(Shared(desk): Shared<Arc<Desk>>, body: Bytes) -> Response {
+async fn rpc(Shared(desk): Shared<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     desk.count_unasked();
     let text = String::from_utf8_lossy(&body).into_owned();
     let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else {
@@ -153,20 +185,27 @@ async fn rpc(Shared(desk): Shared<Arc<Desk>>, body: Bytes) -> Response {
     let method = frame.method.clone().unwrap_or_default();
     let call = Call::by_name(&method);
     show(&desk, call, Way::In, &format!("POST /rpc {text}"));
-    match answered(&desk, &frame, &method, None).await {
-        Some(body) => {
-            show(&desk, call, Way::Out, &format!("200 {body}"));
-            reply(200, body)
+    match answered(&desk, &frame, &method, &caller(&headers, None)).await {
+        Some((body, code)) => {
+            let status = code.map(ErrorCode::http_status).filter(|status| *status == 401).unwrap_or(200);
+            show(&desk, call, Way::Out, &format!("{status} {body}"));
+            challenged(reply(status, body), code)
         }
         None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-async fn socket(Shared(desk): Shared<Arc<Desk>>, upgrade: WebSocketUpgrade) -> Response {
-    upgrade.max_message_size(MESSAGE_MAX).on_upgrade(move |socket| serve(desk, socket))
+async fn socket(Shared(desk): Shared<Arc<Desk>>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+    let caller = caller(&headers, None);
+    if let Err(code) = desk.change(|state| state.tokens.admit(caller.token.as_deref(), true)) {
+        desk.exchange.add(Way::Out, &format!("a WebSocket is refused: {}", code.name()));
+        let refusal = Refusal { code, message: "who are you? see docs/identity.md".to_owned() };
+        return challenged(reply(code.http_status(), problem(&refusal).to_string()), Some(code));
+    }
+    upgrade.max_message_size(MESSAGE_MAX).on_upgrade(move |socket| serve(desk, socket, caller))
 }
 
-async fn serve(desk: Arc<Desk>, socket: WebSocket) {
+async fn serve(desk: Arc<Desk>, socket: WebSocket, caller: Caller) {
     let (sink, mut stream) = socket.split();
     let (sender, outbox) = mpsc::channel(OUTBOX_MAX);
     let number = desk.change(|state| {
@@ -183,7 +222,10 @@ async fn serve(desk: Arc<Desk>, socket: WebSocket) {
             _ = &mut writing => break,
         };
         match message {
-            Some(Ok(Message::Text(text))) => read(&desk, number, &sender, text.as_str().to_owned()).await,
+            Some(Ok(Message::Text(text))) => {
+                let caller = Caller { connection: Some(number), ..caller.clone() };
+                read(&desk, caller, &sender, text.as_str().to_owned()).await;
+            }
             Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => desk.count_unasked(),
             Some(Ok(Message::Close(_)) | Err(_)) | None => break,
         }
@@ -203,14 +245,20 @@ async fn serve(desk: Arc<Desk>, socket: WebSocket) {
 }
 
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut outbox: mpsc::Receiver<Out>) {
-    while let Some(Out::Text(text)) = outbox.recv().await {
-        if sink.send(Message::text(text)).await.is_err() {
+    while let Some(out) = outbox.recv().await {
+        let message = match out {
+            Out::Text(text) => Message::text(text),
+            Out::Close(code) => Message::Close(Some(CloseFrame { code, reason: "".into() })),
+            Out::Cut => return,
+        };
+        let is_last = matches!(message, Message::Close(_));
+        if sink.send(message).await.is_err() || is_last {
             return;
         }
     }
 }
 
-async fn read(desk: &Arc<Desk>, number: u64, sender: &mpsc::Sender<Out>, text: String) {
+async fn read(desk: &Arc<Desk>, caller: Caller, sender: &mpsc::Sender<Out>, text: String) {
     let stray = |desk: &Desk| {
         desk.count_unasked();
         desk.exchange.add(Way::In, &text);
@@ -240,7 +288,7 @@ async fn read(desk: &Arc<Desk>, number: u64, sender: &mpsc::Sender<Out>, text: S
     let call = Call::by_name(&method);
     show(desk, call, Way::In, &text);
     let (desk, sender) = (desk.clone(), sender.clone());
-    let respond = respond(desk, number, method, text, sender);
+    let respond = respond(desk, caller, method, text, sender);
     // A claim waits; everything else is answered in the order in which it came.
     if call == Some(Call::Claim) {
         tokio::spawn(respond);
@@ -249,9 +297,9 @@ async fn read(desk: &Arc<Desk>, number: u64, sender: &mpsc::Sender<Out>, text: S
     }
 }
 
-async fn respond(desk: Arc<Desk>, number: u64, method: String, text: String, sender: mpsc::Sender<Out>) {
+async fn respond(desk: Arc<Desk>, caller: Caller, method: String, text: String, sender: mpsc::Sender<Out>) {
     let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else { return };
-    if let Some(body) = answered(&desk, &frame, &method, Some(number)).await {
+    if let Some((body, _)) = answered(&desk, &frame, &method, &caller).await {
         show(&desk, Call::by_name(&method), Way::Out, &body);
         // One that does not read its answers misses them.
         let _ = sender.try_send(Out::Text(body));

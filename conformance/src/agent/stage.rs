@@ -1,5 +1,6 @@
 //! An agent on the stage: which acts there are, what they share, and which profiles apply.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,9 +17,9 @@ use super::links::{Courier, Link};
 use super::options::{Asked, Options};
 use super::plan::{Offer, Plan};
 use super::process::Process;
+use super::started::Started;
 use super::work::{Event, Key, Work, now};
 use super::{http, serve};
-use crate::child::{self, Group};
 use crate::engine::{self, Act, Findings, Outcome, Selection, Stage, Stop};
 use crate::exchange::{Exchange, Way};
 
@@ -43,8 +44,11 @@ const ACTS: &[&str] = &[
     "deadline",
     "crowd",
     "claims",
+    "lease",
     "heartbeat",
+    "tokens",
     "reconnect",
+    "superseded",
     "leave",
     "calm",
 ];
@@ -80,7 +84,9 @@ pub(crate) struct Agent {
     pub(crate) slow: Option<Slow>,
     pub(crate) registered_at: Option<Instant>,
     /// The agent's process, if the runner started it.
-    pub(crate) started: Option<Group>,
+    pub(crate) started: Option<Started>,
+    /// Where the runner listens.
+    pub(crate) address: Option<SocketAddr>,
     /// Why there is no free text, or no number that comes back, once this was looked for.
     pub(crate) no_text: Option<String>,
     pub(crate) no_number: Option<String>,
@@ -96,21 +102,22 @@ pub(crate) async fn check(
     tell: impl Fn(&str),
 ) -> Result<Outcome, String> {
     let desk = Desk::new(exchange.clone());
+    // Before anybody can come.
+    desk.change(|state| state.tokens.are_demanded = options.demands_tokens);
     let mut address = None;
     if let Some(listen) = options.listen {
         let bound = serve::listen(listen, desk.clone()).await;
-        let bound = bound.map_err(|error| format!("cannot listen on {listen}: {error}; name another address"))?;
+        let flag = if matches!(options.asked, Asked::Listen) { "--ws-listen" } else { "--listen" };
+        let bound = bound.map_err(|error| {
+            format!("cannot listen on {listen}: {error}; name another address, or any that is free: {flag} 127.0.0.1:0")
+        })?;
         tell(&format!("listening as the agent's gateway on http://{bound}"));
         address = Some(bound);
     }
-    let mut started = None;
-    if let Some(line) = &options.start {
-        let mut command = child::command(line)?;
-        if let Some(bound) = address {
-            command.env("AGENT_REACH_URL", format!("http://{bound}"));
-        }
-        started = Some(Group::start(&mut command)?);
-    }
+    let started = match &options.start {
+        Some(line) => Some(Started::start(line, address, options.demands_tokens)?),
+        None => None,
+    };
     let bound = options.timeout * 4;
     let mut agent = Agent {
         rng: Rng::with_seed(options.seed),
@@ -125,6 +132,7 @@ pub(crate) async fn check(
         no_probe: None,
         has_accepted: false,
         started,
+        address,
         desk,
         options,
     };
@@ -200,7 +208,7 @@ impl Agent {
     pub(crate) fn easy_task(&mut self) -> Result<Work, Stop> {
         let usable = self.usable.first().ok_or_else(no_work)?;
         let offer = usable.offer;
-        let params = self.plan()?.offers[offer].params.as_ref().map(super::plan::raw);
+        let params = self.plan()?.offers[offer].inputs.params.as_ref().map(super::plan::raw);
         self.task(offer, params)
     }
 
@@ -304,9 +312,12 @@ impl Stage for Agent {
             "cancel" => acts::slow::cancel(self, findings).boxed(),
             "deadline" => acts::slow::deadline(self, findings).boxed(),
             "crowd" => acts::crowd::crowd(self, findings).boxed(),
+            "lease" => acts::lease::lease(self, findings).boxed(),
             "claims" => acts::link::claims(self, findings).boxed(),
             "reconnect" => acts::link::reconnect(self, findings).boxed(),
             "heartbeat" => acts::heart::heartbeat(self, findings).boxed(),
+            "tokens" => acts::identity::tokens(self, findings).boxed(),
+            "superseded" => acts::identity::superseded(self, findings).boxed(),
             "leave" => acts::heart::leave(self, findings).boxed(),
             "calm" => acts::heart::calm(self, findings).boxed(),
             other => futures_util::future::ready(Err(Stop(format!("there is no act {other}")))).boxed(),
@@ -322,9 +333,10 @@ impl Stage for Agent {
             "registration" if self.is_waited_for() => None,
             "registration" => no("the card came from a file, and the agent was not asked to register"),
             "output_schema" => declares(offers.iter().any(|offer| offer.output.is_some()), "has an output_schema"),
-            "input_schema" => {
-                declares(offers.iter().any(|offer| offer.bad.is_some()), "has an input_schema that refuses anything")
-            }
+            "input_schema" => declares(
+                offers.iter().any(|offer| offer.inputs.bad.is_some()),
+                "has an input_schema that refuses anything",
+            ),
             "effects" => declares(offers.iter().any(Offer::is_effectful), "is a write or idempotent_write"),
             "idempotent" => declares(
                 offers.iter().any(|offer| offer.effect == reach_schemas::Effect::IdempotentWrite),
@@ -334,6 +346,7 @@ impl Stage for Agent {
             "text" => self.no_text.clone(),
             "numbers" => self.no_number.clone(),
             "probe" => self.no_probe.clone(),
+            "identity" => acts::identity::why_not(self),
             "wire" if self.way() == Some("process") => no("a command reads parameters, and no messages"),
             "wire" if self.way() == Some("queue") => no("nothing but answers is sent to an agent that pulls"),
             "wire" => None,

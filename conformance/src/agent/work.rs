@@ -102,6 +102,8 @@ pub(crate) enum Event {
     Accepted,
     /// The agent is still at it.
     Progress,
+    /// A heartbeat renewed its lease.
+    Renewed,
     /// The result, as it was written.
     Result { text: String, is_json: bool, says_json: bool },
     /// It failed.
@@ -118,7 +120,7 @@ impl Event {
     /// Whether the attempt has ended with it.
     pub(crate) const fn is_end(&self) -> bool {
         match self {
-            Self::Sent | Self::Accepted | Self::Progress => false,
+            Self::Sent | Self::Accepted | Self::Progress | Self::Renewed => false,
             Self::Result { .. } | Self::Failed { .. } | Self::Refused { .. } | Self::Released | Self::Lost(_) => true,
         }
     }
@@ -129,6 +131,7 @@ impl Event {
             Self::Sent => "it was sent".to_owned(),
             Self::Accepted => "it was accepted".to_owned(),
             Self::Progress => "progress was told".to_owned(),
+            Self::Renewed => "its lease was renewed by a heartbeat".to_owned(),
             Self::Result { text, .. } => format!("the result {}", crate::exchange::short(text)),
             Self::Failed { for_good: true, why } => format!("a failure for good: {why}"),
             Self::Failed { for_good: false, why } => format!("a failure that asks for another try: {why}"),

@@ -69,7 +69,7 @@ pub(crate) fn listed<'a>(requirements: impl Iterator<Item = &'a Requirement>) ->
     requirements.fold(String::new(), |mut text, requirement| {
         let Requirement { id, subject, profile, level, says, .. } = requirement;
         let subject = subject_word(*subject);
-        let _ = writeln!(text, "{subject:<8} {profile:<14} {:<7} {id:<30} {says}", level.as_str());
+        let _ = writeln!(text, "{subject:<8} {profile:<17} {:<7} {id:<30} {says}", level.as_str());
         text
     })
 }
@@ -78,6 +78,7 @@ const fn subject_word(subject: Subject) -> &'static str {
     match subject {
         Subject::Agent => "agent",
         Subject::Gateway => "gateway",
+        Subject::Server => "server",
     }
 }
 

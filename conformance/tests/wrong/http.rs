@@ -33,9 +33,11 @@ pub(crate) async fn join(agent: Arc<Agent>, gateway: String, address: String) {
     if agent.has(Fault::NeverRegisters) {
         return;
     }
-    let caller = Caller::Http { client: client(), gateway };
-    caller.call("agent/register", &agent.card(&address).to_string()).await.unwrap();
-    agent.beat(caller, address).await;
+    let caller = Caller::Http { client: client(), gateway, agent: agent.clone() };
+    // One that shows nothing is refused.
+    if caller.call("agent/register", &agent.card(&address).to_string()).await.is_ok() {
+        agent.beat(caller, address).await;
+    }
 }
 
 fn answer(status: u16, kind: &str, body: String) -> Response {
@@ -100,7 +102,7 @@ async fn cancel(State(agent): State<Arc<Agent>>, Path(task): Path<String>, Query
 
 /// Registers and pulls until the gateway is gone.
 pub(crate) async fn pull(agent: Arc<Agent>, gateway: String) {
-    let caller = Caller::Http { client: client(), gateway };
+    let caller = Caller::Http { client: client(), gateway, agent: agent.clone() };
     caller.call("agent/register", &agent.card("").to_string()).await.unwrap();
     tokio::spawn(agent.clone().beat(caller.clone(), String::new()));
     if agent.has(Fault::ClaimsTooMuch) {
@@ -110,7 +112,7 @@ pub(crate) async fn pull(agent: Arc<Agent>, gateway: String) {
         let room = agent.room();
         let claim = match agent.fault {
             Fault::ClaimsHastily => json!({ "agent_id": "hand@made", "limit": room.max(1) }),
-            _ => json!({ "agent_id": "hand@made", "limit": room.max(1), "wait": "2s", "lease": "10s" }),
+            _ => json!({ "agent_id": "hand@made", "limit": room.max(1), "wait": "2s", "lease": "800ms" }),
         };
         if room == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -5,6 +5,7 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "most places care for one fault of many")]
 
 pub(crate) mod http;
+pub(crate) mod papers;
 pub(crate) mod report;
 pub(crate) mod socket;
 
@@ -88,6 +89,16 @@ pub(crate) enum Fault {
     // Pulling.
     ClaimsTooMuch,
     ClaimsHastily,
+    NeverRenews,
+    ForgetsLostTask,
+    // Who it is.
+    NeverJoins,
+    ProvesToAnother,
+    ForgetsToken,
+    KeepsOldToken,
+    NeverShowsKeyAgain,
+    ShowsAnotherKey,
+    GoesOnWhenSuperseded,
 }
 
 /// How the agent is reached.
@@ -101,7 +112,7 @@ pub(crate) enum Over {
 /// How many attempts it works on at once.
 const SEATS: usize = 3;
 /// Between two heartbeats.
-const INTERVAL: &str = "300ms";
+const INTERVAL: &str = "600ms";
 pub(crate) const BEAT: Duration = Duration::from_millis(250);
 
 /// What becomes of a delivery.
@@ -142,12 +153,13 @@ struct Memory {
 pub(crate) struct Agent {
     pub(crate) fault: Fault,
     pub(crate) over: Over,
+    pub(crate) papers: papers::Papers,
     memory: Mutex<Memory>,
 }
 
 impl Agent {
     pub(crate) fn new(fault: Fault, over: Over) -> Arc<Self> {
-        Arc::new(Self { fault, over, memory: Mutex::default() })
+        Arc::new(Self { fault, over, papers: papers::Papers::new(fault), memory: Mutex::default() })
     }
 
     pub(crate) fn has(&self, fault: Fault) -> bool {
@@ -201,12 +213,18 @@ impl Agent {
     }
 
     pub(crate) fn heartbeat(&self) -> Value {
-        let load = self.memory.lock().unwrap().running.len();
+        let memory = self.memory.lock().unwrap();
+        let load = memory.running.len();
+        let working_on: Vec<Value> =
+            memory.running.keys().map(|(task, token)| json!({ "task_id": task, "token": token })).collect();
+        drop(memory);
         let mut beat = json!({ "agent_id": "hand@made", "current_load": load });
         match self.fault {
             Fault::BeatsForAnother => beat["agent_id"] = json!("other@made"),
             Fault::BeatsWithUnknownField => beat["mood"] = json!("good"),
             Fault::HidesLoad => beat["current_load"] = json!(0),
+            Fault::NeverRenews => {}
+            _ if self.over == Over::Queue => beat["working_on"] = json!(working_on),
             _ => {}
         }
         beat
@@ -258,7 +276,8 @@ impl Agent {
                 _ => return Admission::Done(done.clone()),
             }
         }
-        if memory.running.contains_key(&key) {
+        let is_known = memory.newest.contains_key(task) && delivery["capability"] == "nap";
+        if memory.running.contains_key(&key) || (is_known && self.has(Fault::ForgetsLostTask)) {
             return Admission::Running;
         }
         let bound = match self.fault {

@@ -11,7 +11,7 @@ use super::{Agent, BEAT, Fault};
 /// A way to the gateway.
 #[derive(Clone)]
 pub(crate) enum Caller {
-    Http { client: reqwest::Client, gateway: String },
+    Http { client: reqwest::Client, gateway: String, agent: Arc<Agent> },
     Socket(Arc<Link>),
 }
 
@@ -24,11 +24,29 @@ impl Caller {
     /// Calls a method. `Err`: the number of the error; 0: there was no answer.
     pub(crate) async fn call(&self, method: &str, params: &str) -> Result<Value, i64> {
         let answer = match self {
-            Self::Http { client, gateway } => {
+            Self::Http { client, gateway, agent } => {
                 let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-                let request = client.post(format!("{gateway}/rpc")).header("content-type", "application/json");
-                let response = request.body(frame).send().await.map_err(|_| 0)?;
-                serde_json::from_str::<Value>(&response.text().await.map_err(|_| 0)?).map_err(|_| 0)?
+                loop {
+                    let papers = &agent.papers;
+                    if papers.is_over() {
+                        return std::future::pending().await;
+                    }
+                    let token = papers.token();
+                    let mut request = client.post(format!("{gateway}/rpc")).header("content-type", "application/json");
+                    let is_shown = !(agent.has(Fault::ForgetsToken) && method == "agent/heartbeat");
+                    if let Some(token) = token.as_ref().filter(|_| is_shown) {
+                        request = request.header("authorization", format!("Bearer {token}"));
+                    }
+                    let response = request.body(frame.clone()).send().await.map_err(|_| 0)?;
+                    let text = response.text().await.map_err(|_| 0)?;
+                    let answer: Value = serde_json::from_str(&text).map_err(|_| 0)?;
+                    let code = answer["error"]["code"].as_i64().filter(|code| (1020..=1023).contains(code));
+                    match code {
+                        Some(code)
+                            if (is_shown || code == 1023) && papers.heed(gateway, token.as_deref(), code).await => {}
+                        Some(_) | None => break answer,
+                    }
+                }
             }
             Self::Socket(link) => link.call(method, params).await.ok_or(0)?,
         };
@@ -72,6 +90,7 @@ impl Agent {
             tokio::time::sleep(pause).await;
             match caller.call("agent/heartbeat", &self.heartbeat().to_string()).await {
                 Ok(answer) => {
+                    self.papers.take(&answer);
                     for stop in answer["stop"].as_array().into_iter().flatten() {
                         self.call_off(stop["task_id"].as_str().unwrap(), stop["token"].as_u64().unwrap());
                     }

@@ -9,7 +9,8 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::report::Caller;
 use super::{Admission, Agent, Fault};
@@ -66,7 +67,10 @@ pub(crate) async fn join(agent: Arc<Agent>, gateway: String) {
     let caller = Caller::Socket(link.clone());
     let mut is_first = true;
     loop {
-        let Ok((socket, _)) = tokio_tungstenite::connect_async(&url).await else {
+        let Some(socket) = connect(&agent, &gateway, &url).await else {
+            if agent.papers.is_over() {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -92,10 +96,30 @@ pub(crate) async fn join(agent: Arc<Agent>, gateway: String) {
         *link.outbox.lock().unwrap() = None;
         // Whoever waits for an answer hears that there will be none.
         link.pending.lock().unwrap().clear();
-        if agent.has(Fault::NeverComesBack) {
+        if agent.has(Fault::NeverComesBack) || agent.papers.is_over() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Opens the connection, with the token. None: it was not opened this time.
+async fn connect(agent: &Agent, gateway: &str, url: &str) -> Option<Socket> {
+    let mut request = url.into_client_request().unwrap();
+    let token = agent.papers.token();
+    if let Some(token) = &token {
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    }
+    match tokio_tungstenite::connect_async(request).await {
+        Ok((socket, _)) => Some(socket),
+        Err(Error::Http(response)) => {
+            let challenge = response.headers().get("www-authenticate")?.to_str().ok()?;
+            let named = challenge.split_once("/errors/")?.1.split('"').next()?;
+            let code = reach_schemas::ErrorCode::by_name(named)?.number();
+            agent.papers.heed(gateway, token.as_deref(), code.into()).await;
+            None
+        }
+        Err(_) => None,
     }
 }
 
@@ -123,6 +147,10 @@ async fn serve(agent: Arc<Agent>, link: Arc<Link>, socket: Socket, mut out: mpsc
             }
             message = stream.next() => match message {
                 Some(Ok(Message::Text(text))) => read(&agent, &link, text.as_str()),
+                Some(Ok(Message::Close(Some(frame)))) if u16::from(frame.code) == 4409 => {
+                    agent.papers.heed("", None, 1023).await;
+                    return;
+                }
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return,
             },

@@ -14,18 +14,24 @@ pub(crate) async fn register(agent: &mut Agent, findings: &mut Findings<'_>) -> 
     if let Some(card) = agent.options.card.clone() {
         return agent.take_up(card).map_err(Stop);
     }
-    let within = agent.options.timeout;
-    let came = agent.desk.wait(within, |state| state.registrations.first().cloned()).await;
-    let expected = "agent/register at the runner's address";
-    let Some(registration) = came else {
-        let beats = agent.desk.look(|state| state.beats.len());
-        let connections = agent.desk.look(|state| state.connections);
-        let found = format!(
-            "no registration that could be read within {} s ({connections} connections, {beats} heartbeats)",
-            within.as_secs()
-        );
-        findings.fail("registers", expected, found);
-        return Err(Stop("the agent did not register".to_owned()));
+    let (within, desk) = (agent.options.timeout, agent.desk.clone());
+    let fell = async {
+        match agent.started.as_mut() {
+            Some(started) => started.fell().await,
+            None => std::future::pending().await,
+        }
+    };
+    let came = tokio::select! {
+        biased;
+        came = desk.wait(within, |state| state.registrations.first().cloned()) => came.ok_or(None),
+        how = fell => Err(Some(how)),
+    };
+    let registration = match came {
+        Ok(registration) => registration,
+        Err(how) => {
+            judge_absent(agent, findings, how);
+            return Err(Stop("the agent did not register".to_owned()));
+        }
     };
     agent.registered_at = Some(registration.at);
     agent.desk.change(|state| state.disown_next = true);
@@ -41,6 +47,30 @@ pub(crate) async fn register(agent: &mut Agent, findings: &mut Findings<'_>) -> 
         findings.pass("registers");
     }
     agent.take_up(card).map_err(Stop)
+}
+
+/// Says why the agent did not register, with how it ended if it did.
+fn judge_absent(agent: &Agent, findings: &mut Findings<'_>, ended: Option<String>) {
+    let (is_silent, beats, connections) =
+        agent.desk.look(|state| (state.has_heard_nothing(), state.beats.len(), state.connections));
+    let within = agent.options.timeout.as_secs();
+    let address = agent.address.map(|address| format!("http://{address}")).unwrap_or_default();
+    let has_ended = ended.is_some();
+    let found = ended.unwrap_or_else(|| {
+        if is_silent {
+            format!("nothing came to {address} within {within} s: does the agent call that address? AGENT_REACH_URL names it to one of --start")
+        } else {
+            format!("no registration that could be read within {within} s ({connections} connections, {beats} heartbeats)")
+        }
+    });
+    // Who is asked for a token and shows none has not come as far as registering.
+    let (is_asked, has_shown) =
+        agent.desk.look(|state| (!state.tokens.shown.is_empty(), !state.tokens.proofs.is_empty()));
+    if is_asked && !has_shown && !has_ended {
+        findings.fail("joins", "a join token and a proof, once it is told `unauthenticated`", "no proof");
+    } else {
+        findings.fail("registers", "agent/register at the runner's address", found);
+    }
 }
 
 /// Looks at the card.

@@ -142,6 +142,10 @@ fn judge_load(agent: &Agent, findings: &mut Findings<'_>, beats: &[Beat]) {
 /// Tells the agent to stop.
 pub(crate) async fn leave(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let id = "leaves-orderly";
+    if agent.options.demands_tokens {
+        findings.skip(id, "with --tokens the agent is told that another has taken its place");
+        return Ok(());
+    }
     let Some(mut started) = agent.started.take() else {
         findings.skip(id, "the runner did not start the agent; let it do so with --start");
         return Ok(());

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use reach_schemas::RawJson;
 use reqwest::header::CONTENT_TYPE;
-use serde_json::Value;
 
 use crate::agent::http;
 use crate::agent::links::{Courier, Link};
@@ -13,14 +12,8 @@ use crate::agent::stage::{Agent, no_work};
 use crate::agent::work::Event;
 use crate::engine::{Act, Findings, Stop};
 use crate::exchange::{Way, short};
+use crate::inputs::{NUMBER, PLAIN_NUMBER, TEXT, holds};
 
-/// Text in several scripts, with what is often broken: a joined emoji, a combining mark, line separators, quotes.
-const TEXT: &str = "统计 字数 — naïve e\u{301}té 🧑‍🚀 🎈 \u{2028} \"quoted\" \\ \t עברית";
-/// One past the integers that a 64-bit float holds.
-const NUMBER: &str = "9007199254740993";
-/// A number that any float holds, and that no result has by chance.
-const PLAIN_NUMBER: &str = "12345678";
-const LARGE: usize = 1 << 20;
 /// How long work is waited for whose parameters may make no sense.
 const QUICK: Duration = Duration::from_secs(3);
 
@@ -31,7 +24,7 @@ pub(crate) async fn bad_input(agent: &mut Agent, findings: &mut Findings<'_>) ->
     }
     let usable: Vec<usize> = agent.usable.iter().map(|usable| usable.offer).collect();
     let plan = agent.plan()?;
-    let bad = usable.into_iter().find_map(|offer| plan.offers[offer].bad.as_ref().map(|bad| (offer, raw(bad))));
+    let bad = usable.into_iter().find_map(|offer| plan.offers[offer].inputs.bad.as_ref().map(|bad| (offer, raw(bad))));
     let Some((offer, bad)) = bad else {
         let why = "no capability has an input_schema that refuses anything; give bad parameters with --samples";
         findings.skip("refuses-bad-input", why);
@@ -115,9 +108,9 @@ async fn unicode(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let usable: Vec<usize> = agent.usable.iter().map(|usable| usable.offer).collect();
     let mut best = None;
     for offer in usable {
-        let Some((plain, mark)) = agent.plan()?.offers[offer].with_marked_text() else { continue };
+        let Some((plain, mark)) = agent.plan()?.offers[offer].inputs.with_marked_text() else { continue };
         // What fails with plain text of ours takes no free text: a path, a name of something.
-        let Ok(plain) = result(agent, offer, plain).await? else { continue };
+        let Ok(plain) = result(agent, offer, raw(&plain)).await? else { continue };
         let does_echo = holds(&plain, mark);
         best = best.filter(|_| !does_echo).or(Some((offer, does_echo)));
         if does_echo {
@@ -128,8 +121,8 @@ async fn unicode(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
         agent.no_text = Some("no capability takes free text".to_owned());
         return Ok(());
     };
-    let Some(params) = agent.plan()?.offers[offer].with_text(TEXT) else { return Ok(()) };
-    let found = match result(agent, offer, params).await? {
+    let Some(params) = agent.plan()?.offers[offer].inputs.with_text(TEXT) else { return Ok(()) };
+    let found = match result(agent, offer, raw(&params)).await? {
         Ok(text) if does_echo && !holds(&text, TEXT) => {
             Err(format!("plain text came back in the result, and this did not: {}", short(&text)))
         }
@@ -140,29 +133,16 @@ async fn unicode(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     Ok(())
 }
 
-/// Whether some text within a JSON value holds this.
-fn holds(json: &str, wanted: &str) -> bool {
-    fn walk(value: &Value, wanted: &str) -> bool {
-        match value {
-            Value::String(text) => text.contains(wanted),
-            Value::Array(items) => items.iter().any(|item| walk(item, wanted)),
-            Value::Object(members) => members.iter().any(|(name, item)| name.contains(wanted) || walk(item, wanted)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        }
-    }
-    serde_json::from_str(json).is_ok_and(|value| walk(&value, wanted))
-}
-
 async fn numbers(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let usable: Vec<usize> = agent.usable.iter().map(|usable| usable.offer).collect();
     for offer in usable {
-        let Some(plain) = agent.plan()?.offers[offer].with_number(PLAIN_NUMBER) else { continue };
+        let Some(plain) = agent.plan()?.offers[offer].inputs.with_number(PLAIN_NUMBER) else { continue };
         // A number may be a length of time or a size, and then this one is out of reach.
         let Ok(text) = quick_result(agent, offer, plain).await? else { continue };
         if !text.contains(PLAIN_NUMBER) {
             continue;
         }
-        let Some(params) = agent.plan()?.offers[offer].with_number(NUMBER) else { continue };
+        let Some(params) = agent.plan()?.offers[offer].inputs.with_number(NUMBER) else { continue };
         let Ok(text) = quick_result(agent, offer, params).await? else { continue };
         let found = if text.contains(NUMBER) { Ok(()) } else { Err(short(&text)) };
         findings.judge("keeps-numbers", &format!("{NUMBER} in the result"), found);
@@ -186,9 +166,9 @@ async fn quick_result(agent: &mut Agent, offer: usize, params: RawJson) -> Resul
 /// A megabyte of text.
 pub(crate) async fn large(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let usable: Vec<usize> = agent.usable.iter().map(|usable| usable.offer).collect();
-    let text = "many words ".repeat(LARGE / 11);
     let plan = agent.plan()?;
-    let made = usable.into_iter().find_map(|offer| plan.offers[offer].with_text(&text).map(|params| (offer, params)));
+    let large = |offer: usize| plan.offers[offer].inputs.with_large_text().map(|params| (offer, raw(&params)));
+    let made = usable.into_iter().find_map(large);
     let Some((offer, params)) = made else {
         findings.skip("takes-large-params", "no capability takes free text");
         return Ok(());

@@ -3,7 +3,9 @@
 pub(super) mod begin;
 pub(super) mod crowd;
 pub(super) mod heart;
+pub(super) mod identity;
 pub(super) mod input;
+pub(super) mod lease;
 pub(super) mod link;
 pub(super) mod once;
 pub(super) mod slow;

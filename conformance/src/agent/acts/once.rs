@@ -26,17 +26,25 @@ pub(crate) async fn twice(agent: &mut Agent, findings: &mut Findings<'_>) -> Act
         let plan = agent.plan()?;
         let offer = agent.usable.iter().map(|usable| usable.offer).find(|offer| plan.offers[*offer].effect == wanted);
         let Some(offer) = offer else { continue };
-        let params = plan.offers[offer].params.as_ref().map(raw);
-        findings.begin(false);
-        same_attempt(agent, findings, offer, params.clone()).await?;
-        if wanted == Effect::IdempotentWrite {
-            findings.begin(false);
-            same_key(agent, findings, offer, params.clone()).await?;
+        for how in [Repeat::Same, Repeat::Next, Repeat::Older] {
+            // Only an idempotent write promises anything about its key.
+            if how != Repeat::Next || wanted == Effect::IdempotentWrite {
+                repeat(agent, findings, offer, how).await?;
+            }
         }
-        findings.begin(false);
-        older_token(agent, findings, offer, params).await?;
     }
     Ok(())
+}
+
+/// How a task is delivered again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    /// The attempt itself.
+    Same,
+    /// The next one, with the key of the first.
+    Next,
+    /// An older one, with a key of its own, so that only the token tells.
+    Older,
 }
 
 /// The first delivery, which must end well.
@@ -66,61 +74,36 @@ fn judge_once(agent: &Agent, findings: &mut Findings<'_>, id: &str, before: Opti
     findings.judge(id, "one effect, and the same result", found);
 }
 
-async fn same_attempt(
-    agent: &mut Agent,
-    findings: &mut Findings<'_>,
-    offer: usize,
-    params: Option<reach_schemas::RawJson>,
-) -> Act {
-    let work = agent.task(offer, params)?;
-    let result = first(agent, &work).await?;
-    let before = agent.effects();
-    match agent.do_work(&work).await {
-        Ok((event, _)) => {
-            let is_result = matches!(event, Event::Result { .. });
-            let found = if is_result { Ok(()) } else { Err(event.words()) };
-            judge_once(agent, findings, "done-once-per-attempt", before, (&result, &event));
-            findings.judge("answers-repeats-alike", "the first one's result", found);
-        }
-        Err(why) => {
-            judge_once(agent, findings, "done-once-per-attempt", before, (&result, &Event::Sent));
-            findings.fail("answers-repeats-alike", "the first one's result", why);
-        }
-    }
-    Ok(())
-}
-
-async fn same_key(
-    agent: &mut Agent,
-    findings: &mut Findings<'_>,
-    offer: usize,
-    params: Option<reach_schemas::RawJson>,
-) -> Act {
-    let work = agent.task(offer, params)?;
-    let result = first(agent, &work).await?;
-    let before = agent.effects();
-    let again = work.next_attempt();
-    match agent.do_work(&again).await {
-        Ok((event, _)) => judge_once(agent, findings, "done-once-per-key", before, (&result, &event)),
-        Err(why) => findings.fail("done-once-per-key", "the first one's result", why),
-    }
-    Ok(())
-}
-
-async fn older_token(
-    agent: &mut Agent,
-    findings: &mut Findings<'_>,
-    offer: usize,
-    params: Option<reach_schemas::RawJson>,
-) -> Act {
-    let old = agent.task(offer, params)?;
-    let newer = Work { idempotency_key: format!("{}-newer", old.idempotency_key), ..old.next_attempt() };
-    first(agent, &newer).await?;
-    let found = match agent.do_work(&old).await {
-        Ok((event @ Event::Result { .. }, _)) => Err(event.words()),
-        Ok(_) | Err(_) => Ok(()),
+/// Delivers a task once and again, and judges what came of the second time.
+async fn repeat(agent: &mut Agent, findings: &mut Findings<'_>, offer: usize, how: Repeat) -> Act {
+    findings.begin(false);
+    let params = agent.plan()?.offers[offer].inputs.params.as_ref().map(raw);
+    let task = agent.task(offer, params)?;
+    let newer = || Work { idempotency_key: format!("{}-newer", task.idempotency_key), ..task.next_attempt() };
+    let (once, again) = match how {
+        Repeat::Same => (task.clone(), task.clone()),
+        Repeat::Next => (task.clone(), task.next_attempt()),
+        Repeat::Older => (newer(), task.clone()),
     };
-    findings.judge("heeds-newer-token", "no result for the older token", found);
+    let result = first(agent, &once).await?;
+    let before = agent.effects();
+    let ended = agent.do_work(&again).await.map(|(event, _)| event);
+    let is_result = matches!(ended, Ok(Event::Result { .. }));
+    let words = ended.as_ref().map_or_else(Clone::clone, Event::words);
+    let event = ended.unwrap_or(Event::Sent);
+    let expected = "the first one's result";
+    match how {
+        Repeat::Same => {
+            judge_once(agent, findings, "done-once-per-attempt", before, (&result, &event));
+            findings.judge("answers-repeats-alike", expected, if is_result { Ok(()) } else { Err(words) });
+        }
+        Repeat::Next if event == Event::Sent => findings.fail("done-once-per-key", expected, words),
+        Repeat::Next => judge_once(agent, findings, "done-once-per-key", before, (&result, &event)),
+        Repeat::Older => {
+            let found = if is_result { Err(words) } else { Ok(()) };
+            findings.judge("heeds-newer-token", "no result for the older token", found);
+        }
+    }
     Ok(())
 }
 

@@ -13,7 +13,7 @@ const SLOW_MIN: Duration = Duration::from_millis(200);
 /// What an accept may take that comes before the work, on a machine with much to do.
 const ACCEPT_MAX: Duration = Duration::from_millis(500);
 
-fn too_quick(took: Option<Duration>) -> Stop {
+pub(super) fn too_quick(took: Option<Duration>) -> Stop {
     let took = took.map_or_else(String::new, |took| format!(" (it took {} ms)", took.as_millis()));
     Stop(format!(
         "no work takes long enough{took}: give parameters of work of about a second as `slow`, in a file named with --samples"
@@ -69,9 +69,9 @@ fn candidate(agent: &Agent) -> Result<Option<(usize, Option<reach_schemas::RawJs
         .iter()
         .filter_map(|usable| {
             let offer = &plan.offers[usable.offer];
-            match &offer.slow {
+            match &offer.inputs.slow {
                 Some(slow) => Some((usable.offer, Some(raw(slow)))),
-                None if usable.took >= SLOW_MIN => Some((usable.offer, offer.params.as_ref().map(raw))),
+                None if usable.took >= SLOW_MIN => Some((usable.offer, offer.inputs.params.as_ref().map(raw))),
                 None => None,
             }
         })

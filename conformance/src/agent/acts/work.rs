@@ -26,7 +26,7 @@ pub(crate) async fn work(agent: &mut Agent, findings: &mut Findings<'_>) -> Act 
     let (mut without, mut silent) = (Vec::new(), 0);
     for index in 0..count.min(OFFERS_MAX) {
         let offer = &agent.plan()?.offers[index];
-        let Some(params) = offer.params.as_ref().map(raw) else {
+        let Some(params) = offer.inputs.params.as_ref().map(raw) else {
             without.push(offer.name.to_string());
             continue;
         };
