@@ -30,6 +30,8 @@ struct Request<'a> {
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
     arguments: Option<Arguments<'a>>,
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
@@ -64,8 +66,11 @@ pub fn answer(text: &[u8]) -> Said {
         return refused("null", -32700, "no message of JSON-RPC", 400);
     };
     let Some(id) = request.id.map(RawValue::get) else { return Said::Nothing };
-    let is_stateless =
-        request.params.as_ref().and_then(|params| params.meta).is_some_and(|meta| meta.get().contains(VERSION_KEY));
+    let meta = request.params.as_ref().and_then(|params| params.meta).map_or("", RawValue::get);
+    let is_stateless = meta.contains(VERSION_KEY);
+    if is_stateless && !meta.contains(STATELESS) {
+        return unknown_revision(id);
+    }
     let result = match request.method.as_ref() {
         "initialize" if !is_stateless => {
             format!(r#""protocolVersion":"{HANDSHAKE}","capabilities":{CAPABILITIES},"serverInfo":{SERVER}"#)
@@ -79,8 +84,11 @@ pub fn answer(text: &[u8]) -> Said {
         "tools/list" if is_stateless => format!(r#""tools":[{ECHO}],"ttlMs":0,"cacheScope":"public""#),
         "tools/list" => format!(r#""tools":[{ECHO}]"#),
         "tools/call" => {
-            let said = request.params.and_then(|params| params.arguments).and_then(|arguments| arguments.text);
-            let said = said.map_or(r#""nothing""#, RawValue::get);
+            let params = request.params.filter(|params| params.name == "echo");
+            let text = params.and_then(|params| params.arguments).and_then(|arguments| arguments.text);
+            let Some(said) = text.map(RawValue::get).filter(|text| text.starts_with('"')) else {
+                return refused(id, -32602, "echo takes a text", if is_stateless { 400 } else { 200 });
+            };
             format!(r#""content":[{{"type":"text","text":{said}}}],"isError":false"#)
         }
         _ => return refused(id, -32601, "no such method", if is_stateless { 404 } else { 200 }),
@@ -92,6 +100,11 @@ pub fn answer(text: &[u8]) -> Said {
         String::new()
     };
     Said::Answer { text: format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{result}{own}}}}}"#), opens, status: 200 }
+}
+
+fn unknown_revision(id: &str) -> Said {
+    let error = format!(r#"{{"code":-32022,"message":"no such revision","data":{{"supported":["{STATELESS}"]}}}}"#);
+    Said::Answer { text: format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#), opens: false, status: 400 }
 }
 
 fn refused(id: &str, code: i32, message: &str, status: u16) -> Said {
@@ -125,7 +138,17 @@ mod tests {
         check(&format!(r#"{{"jsonrpc":"2.0","id":1,{call},{meta}}}}}"#), r#""isError":false,"resultType":"complete""#);
         check(r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#, "-32601");
         check(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{{meta}}}}}"#), "-32601");
+        let other = meta.replace(STATELESS, "2999-01-01");
+        check(&format!(r#"{{"jsonrpc":"2.0","id":1,{call},{other}}}}}"#), "-32022");
         check(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "");
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":7}}}"#,
+            "-32602",
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"other","arguments":{"text":""}}}"#,
+            "-32602",
+        );
         check("nonsense", "-32700");
     }
 }

@@ -1,6 +1,7 @@
 //! The example agents meet every requirement of the conformance runner: it starts their programs, and is their gateway.
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,54 @@ fn is_right(arguments: &[&str]) {
     assert!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
 }
 
+/// The example agents, each with the test that runs it. Those on the Python SDK are in another folder, and not among them.
+const AGENTS: [(&str, &str); 4] = [
+    ("src/bin/reach-example-mcp.rs", "here"),
+    ("src/bin/reach-example-summarizer.rs", "here"),
+    ("src/bin/reach-example-worker.rs", "here"),
+    ("agents/log_report.py", "conformance/tests/good_agents.rs"),
+];
+
+#[test]
+fn every_example_agent_has_its_run() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let files = |folder: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(format!("{root}/{folder}")).unwrap();
+        entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap())).collect()
+    };
+    let is_agent = |path: &String| path.starts_with("agents/") || path.contains("/reach-example-");
+    let mut found: Vec<String> = [files("src/bin"), files("agents")].concat().into_iter().filter(is_agent).collect();
+    found.sort();
+    let mut listed = AGENTS.map(|(path, _)| path.to_owned());
+    listed.sort();
+    assert_eq!(found, listed, "a new example agent needs a run here, or where its row says");
+    for (path, place) in AGENTS {
+        let text = std::fs::read_to_string(if place == "here" {
+            format!("{root}/tests/conformance.rs")
+        } else {
+            format!("{root}/../{place}")
+        });
+        let name = Path::new(path).file_stem().unwrap().to_str().unwrap();
+        let starts = |line: &str| line.contains(name) && (line.contains("CARGO_BIN_EXE") || line.contains("python3"));
+        assert!(text.unwrap().lines().any(starts), "{place} starts {name}");
+    }
+}
+
+#[test]
+fn the_mcp_server_meets_every_must() {
+    let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_reach-example-mcp"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    is_right(&["agent", "--mcp", url.trim(), "--level", "must"]);
+    // It ends with its input.
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+}
+
 #[test]
 fn the_summarizer_over_http_meets_every_requirement() {
     let folder = tempfile::tempdir().unwrap();
@@ -45,13 +94,25 @@ fn the_summarizer_over_http_meets_every_requirement() {
     is_right(&["agent", "--http", "--listen", "127.0.0.1:0", "--start", &start, "--samples", &samples]);
 }
 
-#[test]
-fn the_worker_over_a_web_socket_meets_every_requirement_and_stamps_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = documents(folder.path());
-    let (ledger, register) = (folder.path().join("ledger"), folder.path().join("register").display().to_string());
+/// Checks the worker with these flags. `register`: the file in which it stamps.
+fn the_worker_is_right(folder: &Path, register: &str, flags: &[&str]) {
+    let (samples, ledger) = (documents(folder), folder.join("ledger"));
     let worker = env!("CARGO_BIN_EXE_reach-example-worker");
     let start = format!("{worker} --ledger {} --register {register}", ledger.display());
     let arguments = ["agent", "--ws-listen", "127.0.0.1:0", "--start", &start, "--samples", &samples];
-    is_right(&[&arguments[..], &["--effects", &register]].concat());
+    is_right(&[&arguments[..], flags].concat());
+}
+
+#[test]
+fn the_worker_that_is_asked_for_a_token_meets_every_requirement() {
+    let folder = tempfile::tempdir().unwrap();
+    let register = folder.path().join("register").display().to_string();
+    the_worker_is_right(folder.path(), &register, &["--tokens", "--only", "identity,registers"]);
+}
+
+#[test]
+fn the_worker_over_a_web_socket_meets_every_requirement_and_stamps_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let register = folder.path().join("register").display().to_string();
+    the_worker_is_right(folder.path(), &register, &["--effects", &register]);
 }

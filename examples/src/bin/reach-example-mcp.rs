@@ -13,6 +13,9 @@ use reach_examples::canned::{Said, answer};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
+/// The one session that there is.
+const SESSION: &str = "any";
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -44,9 +47,10 @@ async fn input_ends() {
 
 async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let method = request.method().clone();
-    if method == Method::DELETE {
-        return Ok(empty(StatusCode::OK));
+    if request.headers().get("mcp-session-id").is_some_and(|id| id != SESSION) {
+        return Ok(empty(StatusCode::NOT_FOUND));
     }
+    // It remembers nothing, and so has no session to end and no stream to open.
     if method != Method::POST {
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
@@ -56,7 +60,7 @@ async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, In
     };
     let mut response = Response::builder().status(status).header("content-type", "application/json");
     if opens {
-        response = response.header("mcp-session-id", "any");
+        response = response.header("mcp-session-id", SESSION);
     }
     Ok(response.body(Full::from(text)).unwrap_or_else(|_| empty(StatusCode::INTERNAL_SERVER_ERROR)))
 }
