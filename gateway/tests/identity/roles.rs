@@ -52,7 +52,7 @@ async fn an_operators_token_ends_when_it_is_revoked_made_anew_or_over() {
     let bob = made.result()["token"].as_str().unwrap().to_owned();
     assert_eq!(world.call(Some(&bob), "token/list", json!({})).await.status, 200);
     super::world::pass(std::time::Duration::from_secs(3601)).await;
-    world.call(Some(&bob), "token/list", json!({})).await.refused("unauthenticated");
+    world.call(Some(&bob), "token/list", json!({})).await.refused("token_expired");
 }
 
 #[tokio::test]

@@ -167,7 +167,9 @@ async fn a_failed_task_is_a_typed_error() {
 
 #[tokio::test]
 async fn the_url_says_how_and_a_wrong_one_is_told() {
-    for (url, word) in [("ftp://127.0.0.1", "ftp:"), ("127.0.0.1:7340", "did you mean http://"), ("nonsense", "not a URL")] {
+    for (url, word) in
+        [("ftp://127.0.0.1", "ftp:"), ("127.0.0.1:7340", "did you mean http://"), ("nonsense", "not a URL")]
+    {
         let failed = Client::builder().url(url).connect().await.unwrap_err();
         assert!(failed.to_string().contains(word), "{failed}");
     }
