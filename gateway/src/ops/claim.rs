@@ -16,6 +16,17 @@ use crate::gateway::{Gateway, NotApplied};
 /// How long a lease is if the agent does not say.
 const LEASE: Span = Span::from_secs(30);
 
+/// How an agent stands to a task that it asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Offer {
+    /// It was offered, or the agent has had it: the task itself says whether it can be had.
+    Known,
+    /// It was not, as far as is seen; it may be about to be.
+    Never,
+    /// There is none, or what was offered holds no more: cards change, and what they no longer say is not given out.
+    Gone,
+}
+
 impl Gateway {
     /// Gives an agent work that it may claim, best first. Once `gone` is cancelled nobody hears the answer: then it waits no
     /// longer, and what it was given meanwhile goes back, not begun.
@@ -118,32 +129,35 @@ impl Gateway {
         Ok(claimed)
     }
 
-    /// Whether what was offered still holds: cards change, and what they no longer say is not given out. Of a task that
-    /// was never the agent's it is not told whether there is one, nor where it is.
-    async fn may_still_have(&self, agent: &AgentId, task_id: TaskId) -> Result<bool, Failure> {
-        let Some(task) = self.load(task_id).await? else { return Ok(false) };
+    /// How an agent stands to a task.
+    async fn offer_to(&self, agent: &AgentId, task_id: TaskId) -> Result<Offer, Failure> {
+        let Some(task) = self.load(task_id).await? else { return Ok(Offer::Gone) };
         let offered = task.state.phase.offered_to(agent).or_else(|| {
             task.live_attempt().filter(|attempt| &attempt.agent_id == agent).map(|attempt| &attempt.capability)
         });
-        // One that it had is refused by the task itself, which says where it is now.
         let Some(capability) = offered else {
-            return Ok(task.state.attempts.iter().any(|attempt| &attempt.agent_id == agent));
+            let has_had_it = task.state.attempts.iter().any(|attempt| &attempt.agent_id == agent);
+            return Ok(if has_had_it { Offer::Known } else { Offer::Never });
         };
         let caller = self.caller_of(&task);
         let fleet = self.fleet();
-        Ok(fleet.node(agent).is_some_and(|node| {
+        let stands = fleet.node(agent).is_some_and(|node| {
             node.offer(capability).is_some() && may_call(&caller, agent, &node.card.access, capability)
-        }))
+        });
+        Ok(if stands { Offer::Known } else { Offer::Gone })
     }
 
     async fn claim_one(&self, agent: &AgentId, task_id: TaskId, lease: Span) -> Result<Delivery, Failure> {
-        if !self.may_still_have(agent, task_id).await? {
+        let offer = self.offer_to(agent, task_id).await?;
+        if offer == Offer::Gone {
             return Err(NotApplied::Refused(Refusal::NotOffered).into());
         }
         let event = Event::Claim { agent_id: agent.clone(), lease };
+        let not_offered = || Failure::from(NotApplied::Refused(Refusal::NotOffered));
         let task: Arc<Task> = self.apply(task_id, event).await.map_err(|error| match error {
-            // Whether a task exists that was not offered is not the agent's to know.
-            NotApplied::NotFound => Failure::from(NotApplied::Refused(Refusal::NotOffered)),
+            // Whether a task exists that was not offered, and where it is, is not the agent's to know.
+            NotApplied::NotFound => not_offered(),
+            NotApplied::Refused(_) if offer == Offer::Never => not_offered(),
             NotApplied::Refused(_) | NotApplied::Store(_) => error.into(),
         })?;
         if let Some(attempt) = task.live_attempt() {
