@@ -38,7 +38,7 @@ const OF_THE_MESSAGE_ALL: [&str; 3] = ["mcp-", "ratelimit", "x-ratelimit-"];
 
 /// The headers of a request as they go on to the server, in the session that it knows.
 pub(super) fn onward(headers: &HeaderMap, session: Option<&HeaderValue>) -> HeaderMap {
-    let mut onward = without(headers, &OF_THE_CLIENT);
+    let mut onward = passing(headers, |name| !OF_THE_CLIENT.contains(name));
     onward.remove(header::SESSION_ID);
     if let Some(session) = session {
         onward.insert(header::SESSION_ID, session.clone());
@@ -48,13 +48,11 @@ pub(super) fn onward(headers: &HeaderMap, session: Option<&HeaderValue>) -> Head
 
 /// The headers of an answer as they go back to the client, in the session that it knows.
 pub(super) fn back(headers: &HeaderMap, session: Option<&HeaderValue>) -> HeaderMap {
-    let goes_back = |name: &HeaderName| {
+    let mut back = passing(headers, |name| {
         OF_THE_MESSAGE.contains(name)
             || OF_THE_MESSAGE_TOO.contains(&name.as_str())
             || OF_THE_MESSAGE_ALL.iter().any(|begin| name.as_str().starts_with(begin))
-    };
-    let mut back: HeaderMap =
-        headers.iter().filter(|(name, _)| goes_back(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    });
     if back.remove(header::SESSION_ID).is_some()
         && let Some(session) = session
     {
@@ -63,7 +61,8 @@ pub(super) fn back(headers: &HeaderMap, session: Option<&HeaderValue>) -> Header
     back
 }
 
-fn without(headers: &HeaderMap, own: &[HeaderName]) -> HeaderMap {
+/// What goes through of what is not of one hop, and so of nobody further on.
+fn passing(headers: &HeaderMap, goes_through: impl Fn(&HeaderName) -> bool) -> HeaderMap {
     let named: Vec<String> = headers
         .get_all(CONNECTION)
         .iter()
@@ -72,8 +71,8 @@ fn without(headers: &HeaderMap, own: &[HeaderName]) -> HeaderMap {
         .map(|name| name.trim().to_ascii_lowercase())
         .collect();
     let stays = |name: &HeaderName| {
-        OF_ONE_HOP.contains(name)
-            || own.contains(name)
+        !goes_through(name)
+            || OF_ONE_HOP.contains(name)
             || name.as_str() == "keep-alive"
             || name.as_str().starts_with("x-forwarded-")
             || named.iter().any(|named| named == name.as_str())
@@ -118,6 +117,8 @@ mod tests {
         let came = map(&[
             ("content-type", "text/event-stream"),
             ("transfer-encoding", "chunked"),
+            ("connection", "x-ratelimit-hop"),
+            ("x-ratelimit-hop", "1"),
             ("set-cookie", "a=b"),
             ("www-authenticate", "Bearer"),
             ("location", "/rpc"),
