@@ -44,13 +44,15 @@ impl Rates {
     /// # Errors
     /// It, or its namespace, asks too fast: `overloaded`, and when to ask again.
     pub fn admit(&self, caller: &Caller, limits: &RateLimits, now: Timestamp) -> Result<(), Failure> {
-        let counted = match caller {
-            Caller::Agent { id, .. } => {
-                // The agent's own first: who asks too fast must not use up what its namespace has.
-                vec![(id.to_string(), limits.caller), (id.namespace_str().to_owned(), limits.namespace)]
+        let operator;
+        let counted: &[(&str, Rate)] = match caller {
+            // The agent's own first: who asks too fast must not use up what its namespace has.
+            Caller::Agent { id, .. } => &[(id.as_str(), limits.caller), (id.namespace_str(), limits.namespace)],
+            Caller::Operator(named) if named.name.is_some() => {
+                // No agent's id and no namespace has a colon in it.
+                operator = caller.to_string();
+                &[(operator.as_str(), limits.operator)]
             }
-            // No agent's id and no namespace has a colon in it.
-            Caller::Operator(operator) if operator.name.is_some() => vec![(caller.to_string(), limits.operator)],
             Caller::Operator(_) => return Ok(()),
         };
         let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,11 +63,10 @@ impl Rates {
             // So many are never busy at once unless their names are made up; what they used is forgiven.
             paces.clear();
         }
-        for (who, rate) in &counted {
-            let rate = *rate;
+        for &(who, rate) in counted {
             let pace = match paces.get_mut(who) {
                 Some(pace) => pace,
-                None => paces.entry(who.clone()).or_default(),
+                None => paces.entry(who.to_owned()).or_default(),
             };
             if let Err(wait) = pace.take(rate, now) {
                 let message = format!("{who} asks more than {} times a second; nothing was done", rate.per_second);

@@ -118,13 +118,17 @@ pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
 /// ends its own token.
 async fn while_known(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let may_wait = matches!(method, Method::Reach | Method::TaskWait | Method::TaskClaim);
-    let (gone, pass) = match (may_wait, &context.pass) {
-        (true, Pass::Agent(_) | Pass::Operator(_)) => (context.gone.child_token(), &context.pass),
-        (true, Pass::Open | Pass::Nobody) | (false, _) => (context.gone.clone(), &Pass::Open),
-    };
-    let work = std::pin::pin!(carry_out(context, &gone, method, call));
-    let done = context.gateway.while_known(pass, &gone, work).await;
-    done.unwrap_or_else(|failure| Err(error_of(failure, None)))
+    match &context.pass {
+        pass @ (Pass::Agent(_) | Pass::Operator(_)) if may_wait => {
+            let gone = context.gone.child_token();
+            let work = Box::pin(carry_out(context, &gone, method, call));
+            let done = Box::pin(context.gateway.while_known(pass, &gone, work)).await;
+            done.unwrap_or_else(|failure| Err(error_of(failure, None)))
+        }
+        Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_) => {
+            carry_out(context, &context.gone, method, call).await
+        }
+    }
 }
 
 /// Whether a caller is only asked to prove something. It is refused, and that is written down, once it fails to.

@@ -137,11 +137,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// None: it is answered in any case. Frames of JSON-RPC see to it call by call; and by what leads to a token, or ends one,
+    /// None: it is answered in any case. Who was not asked who it is stays whoever it is; frames of JSON-RPC see to it call by call; and by what leads to a token, or ends one,
     /// a caller ends what it came with.
-    pub(super) fn of(request: &Request) -> Option<Self> {
+    pub(super) fn of(pass: &Pass, request: &Request) -> Option<Self> {
         let (path, headers) = (request.uri().path(), request.headers());
-        if is_public(path) || is_for_newcomers(request.method(), path) {
+        let can_end = matches!(pass, Pass::Agent(_) | Pass::Operator(_));
+        if !can_end || is_public(path) || is_for_newcomers(request.method(), path) {
             return None;
         }
         let kept = [header::HOST, header::AUTHORIZATION].into_iter();
@@ -158,7 +159,7 @@ pub(super) async fn while_known(
     asked: Option<Asked>,
     answer: impl Future<Output = Response>,
 ) -> Response {
-    let (Some(asked), Pass::Agent(_) | Pass::Operator(_)) = (asked, pass) else { return answer.await };
+    let Some(asked) = asked else { return answer.await };
     let answer = std::pin::pin!(answer);
     let ended = std::pin::pin!(app.gateway.ended(pass));
     tokio::select! {
@@ -177,10 +178,8 @@ pub(super) fn come_again(response: &mut Response, wait: Option<Span>) {
 
 /// A stream of events ends when its reader may not read it any more.
 pub(super) fn guarded(app: &Arc<App>, pass: Pass, response: Response) -> Response {
-    let is_stream =
-        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == sse::MEDIA_TYPE.as_bytes());
     match pass {
-        Pass::Agent(_) | Pass::Operator(_) if is_stream => {
+        Pass::Agent(_) | Pass::Operator(_) if sse::is_stream(response.headers()) => {
             let gateway = Arc::clone(&app.gateway);
             let ended = Box::pin(async move { drop(gateway.ended(&pass).await) });
             response.map(|body| Body::new(Until { body, ended }))

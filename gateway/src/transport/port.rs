@@ -62,7 +62,7 @@ impl Port {
             match admitted {
                 Err(response) => response,
                 Ok(pass) => {
-                    let asked = door::Asked::of(&request);
+                    let asked = door::Asked::of(&pass, &request);
                     let answer = async { router.call(request).await.unwrap_or_else(|never| match never {}) };
                     let response = door::while_known(&app, &pass, asked, answer).await;
                     door::guarded(&app, pass, response)

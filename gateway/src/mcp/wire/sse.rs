@@ -4,9 +4,19 @@
 pub mod read;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 
 /// The media type of a stream of events.
 pub const MEDIA_TYPE: &str = "text/event-stream";
+
+/// Whether what comes under these headers is a stream of events, whatever parameters its type has.
+#[must_use]
+pub fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::trim_start);
+    let kind = kind.and_then(|kind| kind.get(..MEDIA_TYPE.len()));
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(MEDIA_TYPE))
+}
 
 /// A comment: it says nothing, and keeps whoever is in between from closing a silent stream.
 #[must_use]
@@ -48,5 +58,14 @@ mod tests {
         assert_eq!(event(Some("3-1"), b"{}"), "id: 3-1\nevent: message\ndata: {}\n\n".as_bytes());
         assert_eq!(priming("3-0"), "id: 3-0\ndata: \n\n".as_bytes());
         assert!(keep_alive().starts_with(b":"));
+    }
+
+    #[test]
+    fn a_stream_is_one_whatever_parameters_and_letters_its_type_has() {
+        let is_stream = |kind: &str| is_stream(&HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())]));
+        for kind in ["text/event-stream", "text/event-stream; charset=utf-8", "Text/Event-Stream;charset=utf-8"] {
+            assert!(is_stream(kind), "{kind}");
+        }
+        assert!(!is_stream("application/json") && !is_stream("text/event") && !super::is_stream(&HeaderMap::new()));
     }
 }

@@ -125,8 +125,7 @@ impl Gateway {
     /// It has not shown who it is or is not believed any more, may not speak in the name that it says, may not do what the
     /// method does, or asks too fast.
     pub fn grant(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
-        self.check(pass)?;
-        let caller = self.caller(&self.speaker(pass, named.cloned())?);
+        let caller = self.known(pass, named)?;
         self.count_request(&caller)?;
         authorize(caller, method.permission()).map_err(|denial| denied(&denial))
     }
@@ -137,9 +136,13 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::grant`], but for the pace.
     pub fn grant_counted(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
+        authorize(self.known(pass, named)?, method.permission()).map_err(|denial| denied(&denial))
+    }
+
+    /// Who a caller is, if it still is who it has shown to be and may speak in the name that it says.
+    fn known(&self, pass: &Pass, named: Option<&AgentId>) -> Result<Caller, Failure> {
         self.check(pass)?;
-        let caller = self.caller(&self.speaker(pass, named.cloned())?);
-        authorize(caller, method.permission()).map_err(|denial| denied(&denial))
+        Ok(self.caller(&self.speaker(pass, named.cloned())?))
     }
 
     /// Counts one more request of a caller.
@@ -174,16 +177,10 @@ impl Gateway {
         work: impl Future<Output = T>,
     ) -> Result<T, Failure> {
         tokio::pin!(work);
-        let ended = async {
-            match pass {
-                Pass::Open | Pass::Nobody => std::future::pending().await,
-                Pass::Agent(_) | Pass::Operator(_) => Box::pin(self.ended(pass)).await,
-            }
-        };
         // Whether the caller is still known is looked at before each step of the work.
         tokio::select! {
             biased;
-            Ended { failure, .. } = ended => {
+            Ended { failure, .. } = self.ended(pass) => {
                 gone.cancel();
                 let _ = tokio::time::timeout(MOMENT, work).await;
                 Err(failure)

@@ -18,7 +18,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
-use http::{HeaderMap, header as head_of};
+use http::HeaderMap;
 use reach_core::access::Grant;
 use reach_schemas::{ErrorCode, Failure, Method};
 
@@ -85,15 +85,16 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
     let named = RawPathParams::from_request_parts(&mut parts, &()).await;
     let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
     let pass = door::pass_of(&parts.extensions);
+    let note = |code, why: &str| app.gateway.refused(pass.to_string(), PATH, code, why);
     let speaker = agent_of(&parts.headers).ok().and_then(|agent| app.gateway.speaker(&pass, agent).ok());
     let Some(speaker) = speaker else {
-        app.gateway.refused(pass.to_string(), PATH, ErrorCode::AgentNotFound, "");
+        note(ErrorCode::AgentNotFound, "");
         return answer::no_server(&name);
     };
     let grant = match app.gateway.grant(&pass, speaker.agent(), Method::Reach) {
         Ok(grant) => grant,
         Err(failure) => {
-            app.gateway.refused(pass.to_string(), PATH, failure.code, &failure.message);
+            note(failure.code, &failure.message);
             return answer::refused(b"", failure);
         }
     };
@@ -101,7 +102,7 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
     let is_open = app.gateway.may_use_server(grant.caller(), &name);
     let known = is_open.then(|| app.gateway.upstreams().get(&name)).flatten();
     let Some(server) = known else {
-        app.gateway.refused(pass.to_string(), PATH, ErrorCode::AgentNotFound, "");
+        note(ErrorCode::AgentNotFound, "");
         return answer::no_server(&name);
     };
     let body = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
@@ -112,7 +113,7 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
         }
     };
     if let Err(failure) = pace_batch(&app.gateway, &grant, &body) {
-        app.gateway.refused(pass.to_string(), PATH, failure.code, &failure.message);
+        note(failure.code, &failure.message);
         return answer::refused(&body, failure);
     }
     let is_stateless = is_stateless(&parts.headers);
@@ -139,9 +140,7 @@ fn pace_batch(gateway: &Gateway, grant: &Grant, body: &[u8]) -> Result<(), Failu
 
 /// A stream of events ends once its reader may not use the server any more.
 fn while_open(app: &Arc<App>, speaker: Speaker, name: String, response: Response) -> Response {
-    let kind = response.headers().get(head_of::CONTENT_TYPE);
-    let is_stream = kind.is_some_and(|kind| kind.as_bytes().starts_with(sse::MEDIA_TYPE.as_bytes()));
-    if !is_stream || speaker.agent().is_none() {
+    if !sse::is_stream(response.headers()) || speaker.agent().is_none() {
         return response;
     }
     let gateway = Arc::clone(&app.gateway);

@@ -10,7 +10,6 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -23,7 +22,7 @@ use super::fronts::{Front, Fronts, Open};
 use super::head::{back, onward};
 use super::said::{Said, Word};
 use crate::identity::Speaker;
-use crate::mcp::wire::header;
+use crate::mcp::wire::{header, sse};
 use crate::outbound::Stream;
 use crate::transport::app::App;
 use crate::upstream::is_session_gone;
@@ -214,8 +213,7 @@ fn give_back(
     is_standing: bool,
 ) -> Response {
     let (parts, stream) = response.into_parts();
-    let is_events =
-        parts.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+    let is_events = sse::is_stream(&parts.headers);
     // A stream on which nothing need come must not hold up a stop.
     let end = if is_standing { &app.drain.stop } else { &app.drain.overdue };
     let over = front.map(|front| front.over.clone()).unwrap_or_default();

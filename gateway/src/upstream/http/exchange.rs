@@ -4,7 +4,6 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use http_body_util::BodyExt;
 use reach_schemas::{Span, Timestamp};
@@ -13,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::head::is_session_gone;
 use super::{HttpLink, WORD_TIMEOUT};
 use crate::adapter::retry_after::retry_after;
+use crate::mcp::wire::sse::is_stream;
 use crate::mcp::wire::sse::read::{Event, Reader};
 use crate::mcp::wire::{Era, header};
 use crate::outbound::{Body, Stream, read as read_whole, told};
@@ -26,14 +26,6 @@ const QUOTED_MAX: usize = 512;
 const RESUME_AFTER: Duration = Duration::from_millis(500);
 /// How often one answer's stream is gone on with.
 const RESUMES_MAX: u32 = 100;
-
-/// Whether this is a stream of events.
-pub(super) fn is_stream(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
-}
 
 /// The head of the answer to a request, and the answer.
 pub(super) async fn answer(

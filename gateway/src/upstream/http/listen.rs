@@ -9,8 +9,9 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::HttpLink;
-use super::exchange::{is_stream, refused};
+use super::exchange::refused;
 use crate::mcp::wire::Era;
+use crate::mcp::wire::sse::is_stream;
 use crate::mcp::wire::sse::read::Reader;
 use crate::upstream::ask::{self, Ask};
 use crate::upstream::reply::{Fault, Hears, MESSAGE_MAX, read};

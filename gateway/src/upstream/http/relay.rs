@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
-use super::exchange::is_stream;
 use crate::mcp::wire::header;
+use crate::mcp::wire::sse::is_stream;
 use crate::mcp::wire::sse::read::Reader;
 use crate::outbound::{Body, Client, Stream, read as read_whole, told};
 use crate::upstream::reply::{Fault, MESSAGE_MAX, read};
