@@ -45,24 +45,20 @@ pub enum StrayResponses {
 impl Limits {
     /// The bounds that are set, for a peer that only asks.
     #[must_use]
-    pub fn of(texts: TextLimits) -> Self {
-        Self { depth_max: texts.nesting_max, batch_max: texts.batch_max, ..Self::fixed() }
-    }
-
-    /// The same, for a peer that answers as well.
-    #[must_use]
-    pub fn of_peer(texts: TextLimits) -> Self {
-        Self { stray_responses: StrayResponses::Ignore, ..Self::of(texts) }
-    }
-
-    const fn fixed() -> Self {
+    pub const fn of(texts: TextLimits) -> Self {
         Self {
-            depth_max: 0,
-            batch_max: 0,
+            depth_max: texts.nesting_max,
+            batch_max: texts.batch_max,
             batch_concurrency_max: 16,
             batch_answer_max: 16 * 1024 * 1024,
             stray_responses: StrayResponses::Refuse,
         }
+    }
+
+    /// The same, for a peer that answers as well.
+    #[must_use]
+    pub const fn of_peer(texts: TextLimits) -> Self {
+        Self { stray_responses: StrayResponses::Ignore, ..Self::of(texts) }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Quick work keeps its pace while slow work fills every seat that it may have, at the very same agents.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent_reach_sdk::{
     Agent, AgentCard, AgentHandle, Client, Context, Effect, HandlerError, Task, TaskHandle, Tier, capability,
 };
 
-use crate::figures::Times;
+use crate::figures::{Times, side_by_side};
 use crate::victim::{Victim, lively, patient};
 
 const QUICK: Duration = Duration::from_millis(40);
@@ -34,25 +34,12 @@ async fn agent(name: &str, url: &str) -> AgentHandle {
 }
 
 async fn measure(client: &Client) -> Times {
-    let callers: Vec<_> = (0..CALLERS)
-        .map(|_| {
-            let client = client.clone();
-            tokio::spawn(async move {
-                let (began, mut times) = (Instant::now(), Vec::new());
-                while began.elapsed() < MEASURED {
-                    let asked = Instant::now();
-                    client.task("quick").reach().await.unwrap();
-                    times.push(asked.elapsed());
-                }
-                times
-            })
-        })
-        .collect();
-    let mut all = Times::default();
-    for caller in callers {
-        all.0.extend(caller.await.unwrap());
-    }
-    all
+    let client = client.clone();
+    let call = move |_, _| {
+        let client = client.clone();
+        async move { drop(client.task("quick").reach().await.unwrap()) }
+    };
+    side_by_side(CALLERS, (MEASURED, Duration::ZERO), call).await
 }
 
 /// More slow work than there are seats, and more again for as long as it is measured.

@@ -1,6 +1,6 @@
 //! Counting and printing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Times, to be asked for their mean and their quantiles.
 #[derive(Debug, Default, Clone)]
@@ -19,6 +19,36 @@ impl Times {
         let at = ((sorted.len() as f64 * quantile).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
         sorted.get(at).map_or(0.0, |time| time.as_secs_f64() * 1000.0)
     }
+}
+
+/// How long calls took that some callers made side by side, for as long as it is measured. `call` is one of a caller's, by
+/// its number and how many it has made; after each it does something else for a while.
+pub(crate) async fn side_by_side<F: Future<Output = ()> + Send>(
+    callers: usize,
+    (measured, thought): (Duration, Duration),
+    call: impl Fn(usize, usize) -> F + Clone + Send + Sync + 'static,
+) -> Times {
+    let one = |number| {
+        let call = call.clone();
+        tokio::spawn(async move {
+            let (began, mut times) = (Instant::now(), Vec::new());
+            while began.elapsed() < measured {
+                let asked = Instant::now();
+                call(number, times.len()).await;
+                times.push(asked.elapsed());
+                if !thought.is_zero() {
+                    tokio::time::sleep(thought).await;
+                }
+            }
+            times
+        })
+    };
+    let callers: Vec<_> = (0..callers).map(one).collect();
+    let mut all = Times::default();
+    for caller in callers {
+        all.0.extend(caller.await.unwrap());
+    }
+    all
 }
 
 /// What a process has used: ms of CPU, and KiB that are resident.

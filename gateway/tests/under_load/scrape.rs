@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use reqwest::header::ACCEPT;
 use serde_json::{Value, json};
 
-use crate::figures::Times;
+use crate::figures::{Times, side_by_side};
 use crate::python;
 use crate::victim::{Victim, from_env};
 
@@ -101,27 +101,12 @@ impl Caller {
 
 /// How long calls took.
 async fn measure(caller: &Caller, measured: Duration) -> Times {
-    let callers: Vec<_> = (0..CALLERS)
-        .map(|number| {
-            let caller = caller.clone();
-            tokio::spawn(async move {
-                let (began, mut times) = (Instant::now(), Vec::new());
-                while began.elapsed() < measured {
-                    let at = number * 331 + times.len();
-                    let asked = Instant::now();
-                    caller.reach(&json!({ "capability": capability(at % KINDS.len(), at * 7) })).await;
-                    times.push(asked.elapsed());
-                    tokio::time::sleep(THOUGHT).await;
-                }
-                times
-            })
-        })
-        .collect();
-    let mut all = Times::default();
-    for caller in callers {
-        all.0.extend(caller.await.unwrap());
-    }
-    all
+    let caller = caller.clone();
+    let call = move |number: usize, made: usize| {
+        let (caller, at) = (caller.clone(), number * 331 + made);
+        async move { caller.reach(&json!({ "capability": capability(at % KINDS.len(), at * 7) })).await }
+    };
+    side_by_side(CALLERS, (measured, THOUGHT), call).await
 }
 
 /// Scrapes until told to stop. How long each took, and the texts.

@@ -74,18 +74,20 @@ impl Asking<'_> {
 
     /// Answers a message, unless it was called off.
     pub(super) async fn say(&self, call: Call<'_>) -> Said {
-        let method = METHODS.iter().find(|method| **method == call.method);
-        let outcome = self.answer(call).await;
+        // What is not in the table has no name of the caller's in the audit log.
+        let method = METHODS.iter().find(|method| **method == call.method).copied();
+        let outcome = self.answer(method, call).await;
         if let Err(error) = &outcome
             && let Some(code) = ErrorCode::by_number(error.code())
             && !self.line.is_silenced()
         {
-            self.note_refused(method.copied().unwrap_or("(another method)"), code, error.message());
+            self.note_refused(method.unwrap_or("(another method)"), code, error.message());
         }
         if self.line.is_silenced() { Said::Nothing } else { Said::Outcome(outcome) }
     }
 
-    async fn answer(&self, call: Call<'_>) -> Outcome {
+    /// `method`: its name in the table.
+    async fn answer(&self, method: Option<&'static str>, call: Call<'_>) -> Outcome {
         let Some(id) = call.id else { return self.hear(&call) };
         if id.is_null() {
             return Err(refusal(ErrorCode::InvalidRequest, "`id` must be a string or a number"));
@@ -94,14 +96,12 @@ impl Asking<'_> {
             self.server.pace(self.speaker).map_err(|failure| error_of(failure, None))?;
         }
         let id = id.get();
-        if !METHODS.contains(&call.method.as_ref()) {
-            return Err(no_method(&call.method));
-        }
-        match (call.method.as_ref(), self.era) {
+        let Some(method) = method else { return Err(no_method(&call.method)) };
+        match (method, self.era) {
             ("tools/list", _) => self.list(call.params),
             ("tools/call", _) => self.call_tool(id, call.params).await,
             ("tasks/get" | "tasks/update" | "tasks/cancel", Era::Stateless) => {
-                self.task_method(&call.method, call.params).await
+                self.task_method(method, call.params).await
             }
             ("ping", Era::Handshake) => Ok(Object::default().into_raw()),
             ("initialize", Era::Handshake) => {

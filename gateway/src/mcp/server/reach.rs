@@ -158,11 +158,13 @@ impl Asking<'_> {
         let view = self.view();
         let done = match tool {
             Tool::Submit => self.submit_reach(&view, arguments, &call, params).await?,
-            Tool::Find => self.find(&view, arguments).inspect_err(|failure| self.note_unused(failure)),
-            Tool::Wait => self.wait_reach(arguments).await.inspect_err(|failure| self.note_unused(failure)),
-            Tool::Cancel => self.cancel_reach(arguments).await.inspect_err(|failure| self.note_unused(failure)),
-            Tool::Explain => self.explain_reach(arguments).await.inspect_err(|failure| self.note_unused(failure)),
+            Tool::Find => self.find(&view, arguments),
+            Tool::Wait => self.wait_reach(arguments).await,
+            Tool::Cancel => self.cancel_reach(arguments).await,
+            Tool::Explain => self.explain_reach(arguments).await,
         };
+        // What is taken on as a task is written down where it is refused.
+        let done = if tool == Tool::Submit { done } else { done.inspect_err(|failure| self.note_unused(failure)) };
         Ok(done.unwrap_or_else(|failure| result::refused(self, &view, &failure, None)))
     }
 
