@@ -91,6 +91,15 @@ impl Client {
         Ok(Self { slot: Mutex::new(Slot::new(Way::Open(Box::new(settings.builder())))) })
     }
 
+    /// Whether the gateway's URL and the agent's id can be used, without connecting; the answer is `null`.
+    fn check(&self, py: Python<'_>) -> Pair {
+        let checked = match self.slot(py).way {
+            Way::Open(builder) => builder.check(),
+            Way::Shared | Way::Closed => Ok(()),
+        };
+        pair(checked.map(|()| "null".to_owned()))
+    }
+
     /// Starts a call; its answer goes into the mailbox under the ticket.
     fn begin(&self, py: Python<'_>, mailbox: &Mailbox, ticket: u64, op: String, params: String) -> PyResult<Ticket> {
         let slot = self.slot(py);

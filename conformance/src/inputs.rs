@@ -15,6 +15,8 @@ const NUMBER_MARK: &str = "\"reach-conformance-number\"";
 const FREE_TEXT_MIN: u64 = 2_000_000;
 /// Text in several scripts, with what is often broken: a joined emoji, a combining mark, line separators, quotes.
 pub(crate) const TEXT: &str = "统计 字数 — naïve e\u{301}té 🧑‍🚀 🎈 \u{2028} \"quoted\" \\ \t עברית";
+/// Its like in plain letters: what an agent does to blanks, quotes and lines on purpose, it does to both.
+pub(crate) const PLAIN_TEXT: &str = "plain text - naive summer so as on \n \"quoted\" \\ \t Hebrew";
 /// One past the integers that a 64-bit float holds.
 pub(crate) const NUMBER: &str = "9007199254740993";
 /// A number that any float holds, and that no result has by chance.

@@ -43,6 +43,9 @@ class Client:
     """A caller of the gateway."""
 
     def __new__(cls, settings: str) -> Client: ...
+    def check(self) -> _Pair:
+        """Whether the gateway's URL and the agent's id can be used, without connecting; the answer is ``null``."""
+
     def begin(self, mailbox: Mailbox, ticket: int, op: str, params: str) -> Ticket:
         """Starts a call; its answer goes into the mailbox under the ticket."""
 

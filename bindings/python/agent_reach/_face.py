@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
-from . import _core
+from . import _bridge, _core
 from ._json import Seconds, in_seconds, write
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ def connection(
         "connect_timeout": None if connect_timeout is None else in_seconds(connect_timeout),
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def checked(settings: Dict[str, Any]) -> _core.Client:
+    """A client with these settings. Raises :class:`ConfigError` if the URL or the agent's id cannot be used."""
+    client = _core.Client(write(settings))
+    _bridge.unpack(client.check())
+    return client
 
 
 class Face:
@@ -80,7 +87,7 @@ class Face:
             connect_timeout=connect_timeout,
             retries=retries,
         )
-        self._core = _core.Client(write(settings))
+        self._core = checked(settings)
 
     @classmethod
     def _over(cls, core: _core.Client) -> Self:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional, 
 from . import _bridge, _core, _tracing
 from ._async_client import AsyncClient
 from ._context import Context, _current
-from ._face import Place, connection
+from ._face import Place, checked, connection
 from ._failed import Poison, TryAgain, WorkFailed
 from ._handler import Handler
 from ._json import Seconds, in_seconds, read, span, write
@@ -95,6 +95,7 @@ class Agent:
         reached = connection(
             url=url, token=token, join=join, key_file=key_file, ca_file=ca_file, client_cert=client_cert
         )
+        checked({**reached, "from_agent": agent_id})
         self._way: Dict[str, Any] = {"connection": reached, "via": via, "listen": listen, "public_url": public_url}
         if answer_within is not None:
             self._way["answer_within"] = in_seconds(answer_within)

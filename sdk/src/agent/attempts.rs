@@ -119,6 +119,11 @@ impl Attempts {
         }
     }
 
+    /// Tells all attempts to stop; none of their results will be reported.
+    pub(super) fn stop_all(&self) {
+        self.lock().entries.values_mut().for_each(stop_entry);
+    }
+
     /// Attempts that run, and those whose results are on their way: the gateway shall leave them to us.
     pub(super) fn working_on(&self) -> Vec<Working> {
         let table = self.lock();

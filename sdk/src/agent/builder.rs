@@ -160,32 +160,22 @@ impl AgentBuilder {
         let (worker, stops) = self.worker(client);
         let given_up = stops.all.clone().drop_guard();
         let (standing, mut registered) = watch::channel(None);
-        let (ended_sender, ended) = watch::channel(None);
-        let served = socket::serve(worker.clone(), link, heard, standing, stops.all.clone());
-        tokio::spawn(async move { ended_sender.send_replace(Some(served.await)) });
+        let serving = tokio::spawn(socket::serve(worker.clone(), link, heard, standing, stops.all.clone()));
         let answer = registered.wait_for(Option::is_some).await.map(|standing| standing.clone());
         let registered = match answer {
             Ok(Some(answer)) => answer?,
             Ok(None) | Err(_) => return Err(Error::maybe_sent("the connection was closed")),
         };
         given_up.disarm();
-        Ok(self.handle(worker, stops, registered, ended))
+        Ok(self.handle(worker, stops, registered, async { serving.await.ok() }))
     }
 
     async fn start_pull(mut self) -> Result<AgentHandle> {
         self.endpoint(Protocol::Queue, String::new());
         let (worker, stops) = self.worker(self.client.clone().open()?);
         let registered = worker.register_patiently().await?;
-        let (ended_sender, ended) = watch::channel(None);
         let pulling = pull::pull(worker.clone(), stops.intake.clone());
-        tokio::spawn(async move {
-            if let Some(error) = pulling.await {
-                ended_sender.send_replace(Some(error));
-            } else {
-                ended_sender.closed().await;
-            }
-        });
-        Ok(self.handle(worker, stops, registered, ended))
+        Ok(self.handle(worker, stops, registered, pulling))
     }
 
     async fn start_http(mut self, address: Option<SocketAddr>, public_url: Option<String>) -> Result<AgentHandle> {
@@ -202,10 +192,8 @@ impl AgentBuilder {
             tokio::spawn(listen::listen(listener, worker.clone(), self.answer_within, stops.all.clone()));
         }
         let registered = worker.register_patiently().await?;
-        let (ended_sender, ended) = watch::channel(None);
-        tokio::spawn(async move { ended_sender.closed().await });
         given_up.disarm();
-        Ok(self.handle(worker, stops, registered, ended))
+        Ok(self.handle(worker, stops, registered, std::future::ready(None)))
     }
 
     /// Says in the card how the agent is reached, unless the card says so itself.
@@ -241,14 +229,26 @@ impl AgentBuilder {
         (Arc::new(worker), stops)
     }
 
+    /// Beats from now on, beside what takes the work. The first of both that says why the agent can serve no more ends it.
     fn handle(
         &self,
         worker: Arc<Worker>,
         stops: Stops,
         registered: Registered,
-        ended: watch::Receiver<Option<Error>>,
+        serving: impl Future<Output = Option<Error>> + Send + 'static,
     ) -> AgentHandle {
-        tokio::spawn(heartbeat::beat(worker.clone(), stops.all.clone()));
+        let (over, ended) = watch::channel(None);
+        let (of_worker, of_stops) = (worker.clone(), stops.clone());
+        tokio::spawn(async move {
+            let error = tokio::select! {
+                Some(error) = serving => error,
+                Some(error) = heartbeat::beat(of_worker.clone(), of_stops.all.clone()) => error,
+                else => Error::maybe_sent("the agent was stopped"),
+            };
+            of_worker.give_up(&error);
+            of_stops.cancel();
+            over.send_replace(Some(error));
+        });
         AgentHandle { worker, registered, answer_within: self.answer_within, stops, ended }
     }
 }

@@ -11,32 +11,42 @@ use tokio_util::sync::CancellationToken;
 use super::worker::Worker;
 use crate::error::{Error, Result};
 
-/// Beats until `closed`. Beats are spread by chance between 0.8 and 1.0 of the interval, so that agents that started
-/// together do not beat together, and no beat is late.
-pub(super) async fn beat(worker: Arc<Worker>, closed: CancellationToken) {
+/// Beats until `closed`, or until the gateway does not know who we are any more: that is the answer. Beats are spread by
+/// chance between 0.8 and 1.0 of the interval, so that agents that started together do not beat together, and no beat is late.
+pub(super) async fn beat(worker: Arc<Worker>, closed: CancellationToken) -> Option<Error> {
     let interval = Duration::from(worker.card.heartbeat_interval);
     loop {
         let pause = interval.mul_f64(0.8 + 0.2 * fastrand::f64());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = closed.cancelled() => return,
+            () = closed.cancelled() => return None,
         }
-        tokio::select! {
+        let beaten = tokio::select! {
             // A beat that takes as long as until the next one has missed its point.
-            answer = timeout(interval, once(&worker)) => match answer {
-                Ok(Ok(answer)) => {
-                    heed(&worker, &answer.stop);
-                    if let Some(token) = answer.token {
-                        worker.client.inner.target.credentials.take(token);
-                    }
-                }
-                Ok(Err(Error::NotFound(_))) => register_again(&worker).await,
-                Ok(Err(error)) => tracing::warn!(agent_id = %worker.card.agent_id, %error, "heartbeat failed"),
-                Err(_) => tracing::warn!(agent_id = %worker.card.agent_id, "heartbeat was not answered"),
-            },
-            () = closed.cancelled() => return,
+            beaten = timeout(interval, one(&worker)) => beaten,
+            () = closed.cancelled() => return None,
+        };
+        match beaten {
+            Ok(Ok(())) => {}
+            // Another copy of us has come, or what we show is not taken any more and there is nothing else to show.
+            Ok(Err(error @ Error::Unauthenticated(_))) => return Some(error),
+            Ok(Err(error)) => tracing::warn!(agent_id = %worker.card.agent_id, %error, "heartbeat failed"),
+            Err(_) => tracing::warn!(agent_id = %worker.card.agent_id, "heartbeat was not answered"),
         }
     }
+}
+
+/// One beat, and what follows from its answer.
+async fn one(worker: &Worker) -> Result<()> {
+    let answer = match once(worker).await {
+        Err(Error::NotFound(_)) => return register_again(worker).await,
+        answer => answer?,
+    };
+    heed(worker, &answer.stop);
+    if let Some(token) = answer.token {
+        worker.client.inner.target.credentials.take(token);
+    }
+    Ok(())
 }
 
 async fn once(worker: &Worker) -> Result<HeartbeatAnswer> {
@@ -57,12 +67,10 @@ fn heed(worker: &Worker, stop: &[Working]) {
 }
 
 /// The gateway does not know us any more: it has forgotten us, or we were silent for too long.
-async fn register_again(worker: &Worker) {
-    if worker.is_draining() {
-        return;
+async fn register_again(worker: &Worker) -> Result<()> {
+    if !worker.is_draining() {
+        worker.register().await?;
+        tracing::info!(agent_id = %worker.card.agent_id, "registered again");
     }
-    match worker.register().await {
-        Ok(_) => tracing::info!(agent_id = %worker.card.agent_id, "registered again"),
-        Err(error) => tracing::warn!(agent_id = %worker.card.agent_id, %error, "could not register again"),
-    }
+    Ok(())
 }

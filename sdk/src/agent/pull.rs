@@ -36,9 +36,7 @@ pub(super) async fn pull(worker: Arc<Worker>, stop: CancellationToken) -> Option
         let pause = match claimed {
             Ok(claimed) => {
                 failed = 0;
-                for delivery in claimed.tasks {
-                    tokio::spawn(worker.clone().work_on_claimed(delivery));
-                }
+                claimed.tasks.into_iter().for_each(|delivery| worker.take_on_claimed(delivery));
                 continue;
             }
             Err(Error::NotFound(_)) if !worker.is_draining() => match worker.register().await {

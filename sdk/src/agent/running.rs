@@ -48,11 +48,18 @@ impl std::fmt::Debug for AgentHandle {
     }
 }
 
+impl Stops {
+    /// Ends everything.
+    pub(super) fn cancel(&self) {
+        self.intake.cancel();
+        self.work.cancel();
+        self.all.cancel();
+    }
+}
+
 impl Drop for AgentHandle {
     fn drop(&mut self) {
-        self.stops.intake.cancel();
-        self.stops.work.cancel();
-        self.stops.all.cancel();
+        self.stops.cancel();
     }
 }
 
@@ -99,8 +106,9 @@ impl AgentHandle {
         http::answer(&self.worker, self.answer_within, method, target, body).await
     }
 
-    /// Waits until the agent can serve no more, because the gateway will not have it. While the gateway is merely away,
-    /// it goes on.
+    /// Waits until the agent can serve no more: because the gateway will not have it, for example since another copy of the
+    /// agent has come (`superseded`), or because it was stopped. By then its handlers were told to stop, and nothing more is
+    /// sent. While the gateway is merely away, the agent goes on.
     pub async fn ended(&self) -> Error {
         let mut ended = self.ended.clone();
         match ended.wait_for(Option::is_some).await.as_deref() {

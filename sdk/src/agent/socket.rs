@@ -137,11 +137,7 @@ async fn claim(worker: Arc<Worker>, task_id: TaskId) {
     };
     let claimed: Result<Claimed> = worker.client.once(Method::TaskClaim, &params, Duration::ZERO).await;
     match claimed {
-        Ok(claimed) => {
-            for delivery in claimed.tasks {
-                tokio::spawn(worker.clone().work_on_claimed(delivery));
-            }
-        }
+        Ok(claimed) => claimed.tasks.into_iter().for_each(|delivery| worker.take_on_claimed(delivery)),
         Err(error) => tracing::debug!(%task_id, %error, "the offer went to another"),
     }
 }

@@ -181,10 +181,17 @@ impl Worker {
         }
     }
 
+    /// Takes on what was claimed. Its room is taken when this returns, so that the next claim asks for no more than is
+    /// left; the work goes on apart.
+    pub(super) fn take_on_claimed(self: &Arc<Self>, delivery: Delivery) {
+        let taken = self.take(&delivery);
+        tokio::spawn(self.clone().work_on_claimed(delivery, taken));
+    }
+
     /// Works on what was claimed. The accept is a call of its own here.
-    pub(super) async fn work_on_claimed(self: Arc<Self>, delivery: Delivery) {
+    async fn work_on_claimed(self: Arc<Self>, delivery: Delivery, taken: std::result::Result<Taken, Refusal>) {
         let (task_id, token) = (delivery.task_id, delivery.token);
-        match self.take(&delivery) {
+        match taken {
             Ok(Taken::New(seat)) => {
                 let worker = self.clone();
                 let accepted = async move {
@@ -211,6 +218,17 @@ impl Worker {
     pub(super) async fn report_again(&self, outcome: &Outcome, delivery: &Delivery) {
         let reporting = self.attempts.reporting((delivery.task_id, delivery.token));
         self.report(outcome, &reporting).await;
+    }
+
+    /// From now on nothing is taken on. What runs and is not ours any more is stopped, and nobody is told how it ended.
+    pub(super) fn give_up(&self, why: &Error) {
+        self.is_draining.store(true, Ordering::Relaxed);
+        if matches!(why, Error::Unauthenticated(_)) {
+            self.attempts.stop_all();
+        }
+        if !self.closed.is_cancelled() {
+            tracing::error!(agent_id = %self.card.agent_id, error = %why, "serves no more");
+        }
     }
 
     /// Registers once.

@@ -51,6 +51,28 @@ async fn work_is_claimed_for_as_much_as_there_is_room_accepted_and_done() {
 }
 
 #[tokio::test]
+async fn a_claim_asks_for_no_more_than_the_work_that_came_leaves_room_for() {
+    let gateway = HttpGateway::start(|nth, asked| match asked.method.as_str() {
+        "agent/register" => Step::Answer(registered()),
+        "task/claim" if nth == 1 => Step::Answer(json!({ "tasks": [delivery(TASK, 4, &json!("x"))] })),
+        _ => Step::Silence,
+    })
+    .await;
+    let _agent = start(&gateway).await;
+    until(&gateway, "task/accept").await;
+    let claims = async {
+        loop {
+            let limits: Vec<_> = gateway.asked().iter().map(|asked| asked.params["limit"].clone()).collect();
+            match limits.iter().filter(|limit| !limit.is_null()).cloned().collect::<Vec<_>>() {
+                limits if limits.len() > 1 => return limits,
+                _ => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
+        }
+    };
+    assert_eq!(soon(claims).await, [json!(2), json!(1)]);
+}
+
+#[tokio::test]
 async fn work_that_cannot_be_accepted_is_not_begun() {
     let gateway = HttpGateway::start(|nth, asked| match asked.method.as_str() {
         "agent/register" => Step::Answer(registered()),

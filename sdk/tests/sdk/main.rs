@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
 mod agent_http;
+mod agent_over;
 mod agent_pull;
 mod agent_ws;
 mod agent_ws_faults;

@@ -12,7 +12,7 @@ use crate::agent::stage::{Agent, no_work};
 use crate::agent::work::Event;
 use crate::engine::{Act, Findings, Stop};
 use crate::exchange::{Way, short};
-use crate::inputs::{NUMBER, PLAIN_NUMBER, TEXT, holds};
+use crate::inputs::{NUMBER, PLAIN_NUMBER, PLAIN_TEXT, TEXT, holds};
 
 /// How long work is waited for whose parameters may make no sense.
 const QUICK: Duration = Duration::from_secs(3);
@@ -108,10 +108,10 @@ async fn unicode(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let usable: Vec<usize> = agent.usable.iter().map(|usable| usable.offer).collect();
     let mut best = None;
     for offer in usable {
-        let Some((plain, mark)) = agent.plan()?.offers[offer].inputs.with_marked_text() else { continue };
+        let Some(plain) = agent.plan()?.offers[offer].inputs.with_text(PLAIN_TEXT) else { continue };
         // What fails with plain text of ours takes no free text: a path, a name of something.
         let Ok(plain) = result(agent, offer, raw(&plain)).await? else { continue };
-        let does_echo = holds(&plain, mark);
+        let does_echo = holds(&plain, PLAIN_TEXT);
         best = best.filter(|_| !does_echo).or(Some((offer, does_echo)));
         if does_echo {
             break;

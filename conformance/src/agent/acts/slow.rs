@@ -10,8 +10,8 @@ use crate::engine::{Act, Findings, Stop};
 
 /// Work that is quicker than this cannot be called off in time.
 const SLOW_MIN: Duration = Duration::from_millis(200);
-/// What an accept may take that comes before the work, on a machine with much to do.
-const ACCEPT_MAX: Duration = Duration::from_millis(500);
+/// How long one that answers quick work with its result may hold its answer back to see whether this is such work.
+const HELD_MAX: Duration = Duration::from_secs(2);
 
 pub(super) fn too_quick(took: Option<Duration>) -> Stop {
     let took = took.map_or_else(String::new, |took| format!(" (it took {} ms)", took.as_millis()));
@@ -48,6 +48,7 @@ pub(crate) async fn slow(agent: &mut Agent, findings: &mut Findings<'_>) -> Act 
     let takes = ended_at.duration_since(began);
     judge_probe(agent, findings, probe, asked < ended_at);
     let accepted = accepted(&agent.desk.events(key));
+    let holds_answers = agent.way() == Some("http") && !agent.has_accepted;
     agent.has_accepted |= accepted.is_some();
     if takes < SLOW_MIN {
         return Err(too_quick(Some(takes)));
@@ -56,7 +57,8 @@ pub(crate) async fn slow(agent: &mut Agent, findings: &mut Findings<'_>) -> Act 
     let between = (accepted.unwrap_or(began), ended_at);
     agent.slow = Some(Slow { offer, params, takes, between });
     if let Some(accepted) = accepted {
-        judge_accept(agent, findings, (began, accepted, ended_at)).await?;
+        let patience = if holds_answers { HELD_MAX } else { SLOW_MIN };
+        judge_accept(agent, findings, patience, (began, accepted, ended_at)).await?;
     }
     Ok(())
 }
@@ -93,11 +95,17 @@ fn judge_probe(agent: &Agent, findings: &mut Findings<'_>, probe: Probe, was_wor
     }
 }
 
-/// Judges when the accept came. One that comes late is given a second chance: the machine may have been busy.
-async fn judge_accept(agent: &mut Agent, findings: &mut Findings<'_>, seen: (Instant, Instant, Instant)) -> Act {
+/// Judges when the accept came: within the patience, or long before the end. One that comes late is given a second chance: the
+/// machine may have been busy.
+async fn judge_accept(
+    agent: &mut Agent,
+    findings: &mut Findings<'_>,
+    patience: Duration,
+    seen: (Instant, Instant, Instant),
+) -> Act {
     let is_late = |(began, accepted, ended): (Instant, Instant, Instant)| {
         let (before, after) = (accepted.duration_since(began), ended.duration_since(accepted));
-        before > after * 2 && (before > ACCEPT_MAX || before > SLOW_MIN)
+        before > after * 2 && before > patience
     };
     let mut found = seen;
     if is_late(found) {

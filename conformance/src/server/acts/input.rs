@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Act, Findings};
 use crate::exchange::short;
-use crate::inputs::{NUMBER, PLAIN_NUMBER, TEXT, holds};
+use crate::inputs::{NUMBER, PLAIN_NUMBER, PLAIN_TEXT, TEXT, holds};
 use crate::server::inbox::Said;
 use crate::server::stage::{Server, good};
 
@@ -38,10 +38,10 @@ pub(crate) async fn texts(server: &mut Server, findings: &mut Findings<'_>) -> A
     server.easy()?;
     let (mut best, mut has_number) = (None, false);
     for tool in server.usable.iter().map(|usable| &server.tools[usable.tool]) {
-        let Some((plain, mark)) = tool.inputs.with_marked_text() else { continue };
+        let Some(plain) = tool.inputs.with_text(PLAIN_TEXT) else { continue };
         // What fails with plain text of ours takes no free text: a path, a name of something.
         let Ok(plain) = good(&main.tool(&tool.name, &plain).await) else { continue };
-        let does_echo = holds(&plain.to_string(), mark);
+        let does_echo = holds(&plain.to_string(), PLAIN_TEXT);
         best = best.filter(|_| !does_echo).or(Some((tool, does_echo)));
         if does_echo {
             break;
