@@ -19,6 +19,8 @@ mod ended;
 mod matrix;
 #[path = "identity/oauth.rs"]
 mod oauth;
+#[path = "identity/relay.rs"]
+mod relay;
 #[path = "identity/roads.rs"]
 mod roads;
 #[path = "identity/roles.rs"]

@@ -5,6 +5,7 @@ use std::sync::Once;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use curve25519_dalek::edwards::CompressedEdwardsY;
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result as JwtResult};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
@@ -153,9 +154,12 @@ pub(crate) fn read_assertion(text: &str, key_of: impl FnOnce(&AgentId) -> Option
     decode(text, &DecodingKey::from_ed_der(&point(&key_of(&claimed.client()?)?)?)).ok()
 }
 
-/// The bytes of a public key in base64url. None: it is none.
+/// The bytes of a public key in base64url. None: it is none, or one of the few points of small order, for which one
+/// signature is good for any message (RFC 8032, section 5.1.7, leaves it to us to refuse them).
 pub(crate) fn point(x: &str) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(x).ok().filter(|bytes| bytes.len() == KEY_LEN)
+    let bytes = URL_SAFE_NO_PAD.decode(x).ok().filter(|bytes| bytes.len() == KEY_LEN)?;
+    let point = CompressedEdwardsY::from_slice(&bytes).ok()?.decompress()?;
+    (!point.is_small_order()).then_some(bytes)
 }
 
 /// The Ed25519 point of a JWK.
@@ -173,6 +177,23 @@ pub(crate) fn thumbprint(x: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_for_which_one_signature_is_good_for_all_is_none() {
+        let with = |first: u8, rest: u8, last: u8| {
+            let mut bytes = [rest; KEY_LEN];
+            (bytes[0], bytes[KEY_LEN - 1]) = (first, last);
+            point(&URL_SAFE_NO_PAD.encode(bytes))
+        };
+        // The neutral point, that of order two, those of order four, and both of the first written otherwise.
+        for (first, rest, last) in
+            [(1, 0, 0), (0xEC, 0xFF, 0x7F), (0, 0, 0), (0, 0, 0x80), (0xEE, 0xFF, 0x7F), (1, 0, 0x80)]
+        {
+            assert_eq!(with(first, rest, last), None, "{first:x}");
+        }
+        assert!(point("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo").is_some());
+        assert_eq!(point("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHUQ"), None, "too short");
+    }
 
     #[test]
     fn the_thumbprint_of_the_published_example_is_as_published() {

@@ -32,9 +32,9 @@ pub struct Identity {
 impl Identity {
     /// Nobody is known yet, and there are no keys: see [`Identity::open_keys`] and [`Identity::put`].
     pub(crate) fn new(settings: Settings, cluster: &str) -> Self {
-        let audience = settings.audience.clone().or_else(|| settings.public_url.clone());
+        let audience = settings.audience.as_ref().or(settings.public_url.as_ref());
         Self {
-            audience: audience.unwrap_or_else(|| format!("urn:agent-reach:{cluster}")),
+            audience: audience.cloned().unwrap_or_else(|| format!("urn:agent-reach:{cluster}")),
             settings,
             keys: RwLock::default(),
             book: RwLock::default(),
@@ -66,6 +66,12 @@ impl Identity {
     #[must_use]
     pub fn audience(&self) -> &str {
         &self.audience
+    }
+
+    /// By which name the gateway is to be called, if one was set.
+    #[must_use]
+    pub fn named(&self) -> Option<&str> {
+        self.settings.audience.as_deref().or(self.settings.public_url.as_deref())
     }
 
     /// Reads the keys, or makes them.

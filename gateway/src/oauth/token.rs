@@ -27,7 +27,9 @@ async fn client(
             format!("a client shows who it is by private_key_jwt: `client_assertion_type` must be {JWT_BEARER}");
         return Err(Failure::new(ErrorCode::Unauthenticated, message).into());
     }
-    let names = [base.to_owned(), format!("{base}{path}"), gateway.identity().audience().to_owned()];
+    // A name that was not chosen is that of other gateways, too.
+    let named = gateway.identity().named().map(str::to_owned);
+    let names: Vec<String> = [base.to_owned(), format!("{base}{path}")].into_iter().chain(named).collect();
     let client = gateway.vouched(form.required("client_assertion")?, &names).await?;
     match form.get("client_id") {
         Some(id) if id != client.agent_id.as_str() => {

@@ -1,5 +1,6 @@
 //! What is behind the port: which path leads to which dialect.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::http::{Extensions, HeaderMap, Method, StatusCode};
@@ -29,6 +30,8 @@ pub(super) struct App {
     /// The gateway's own MCP server.
     pub(super) mcp: Arc<Server>,
     pub(super) settings: HttpSettings,
+    /// Where it listens.
+    pub(super) listens_on: SocketAddr,
     pub(super) drain: Drain,
     pub(super) connections: TaskTracker,
     /// Sessions that clients have with MCP servers through the gateway.
@@ -41,7 +44,7 @@ impl App {
         Context {
             gateway: Arc::clone(&self.gateway),
             pass: door::pass_of(extensions),
-            host: door::host_of(headers).map(Arc::from),
+            host: door::called_by(self, headers).map(Arc::from),
             connection: None,
             traceparent: None,
             gone: CancellationToken::new(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use http::uri::Authority;
 use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
 use reach_schemas::{ErrorCode, Failure, Span};
 
@@ -111,16 +112,37 @@ fn challenge_at(app: &App, headers: &HeaderMap, below: &str, response: &mut Resp
 pub(super) fn base(app: &App, headers: &HeaderMap) -> String {
     match &app.gateway.identity().settings().public_url {
         Some(url) => url.trim_end_matches('/').to_owned(),
-        None => format!(
-            "{}://{}",
-            if app.settings.tls.is_some() { "https" } else { "http" },
-            host_of(headers).unwrap_or("127.0.0.1:7340")
-        ),
+        None => format!("{}://{}", scheme(app), host_of(headers).unwrap_or("127.0.0.1:7340")),
     }
 }
 
-/// By which name the gateway was called.
-pub(super) fn host_of(headers: &HeaderMap) -> Option<&str> {
+/// By which of its names the gateway was called, for those who say for which gateway they show something: a name with the port
+/// that it listens on, or any where its own is set, which counts then. Another name is that of something in between, or
+/// of another gateway.
+pub(super) fn called_by<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
+    let is_ours = |host: &&str| {
+        let usual = if app.settings.tls.is_some() { 443 } else { 80 };
+        let port = host.parse::<Authority>().ok().map(|host| host.port_u16().unwrap_or(usual));
+        app.gateway.identity().settings().public_url.is_some() || port == Some(app.listens_on.port())
+    };
+    host_of(headers).filter(is_ours)
+}
+
+/// The address by which the gateway was called if that is its own, else the one that it listens on: for whom tokens are, and to
+/// whom clients speak that ask for one.
+pub(super) fn own_base(app: &App, headers: &HeaderMap) -> String {
+    match called_by(app, headers) {
+        Some(_) => base(app, headers),
+        None => format!("{}://{}", scheme(app), app.listens_on),
+    }
+}
+
+fn scheme(app: &App) -> &'static str {
+    if app.settings.tls.is_some() { "https" } else { "http" }
+}
+
+/// By which name the gateway was called, whatever it is.
+fn host_of(headers: &HeaderMap) -> Option<&str> {
     // A quote would end the text in which it is told.
     headers.get(header::HOST)?.to_str().ok().filter(|host| !host.contains(['"', '\\', ' ']))
 }

@@ -61,7 +61,7 @@ pub(super) async fn form(app: Arc<App>, asked: Asked, request: Request) -> Respo
             return problem(Problem::from(error.into_failure()).with_status(status));
         }
     };
-    let (pass, base) = (door::pass_of(&parts.extensions), door::base(&app, &parts.headers));
+    let (pass, base) = (door::pass_of(&parts.extensions), door::own_base(&app, &parts.headers));
     let answer = oauth::answer(&app.gateway, &pass, (asked, &base), &parts.headers, &content).await;
     let mut response = answer.map(Body::from);
     door::challenge(&app, &parts.headers, &mut response, None);

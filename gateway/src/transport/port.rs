@@ -41,7 +41,7 @@ impl Port {
         let (guard, builder) = (Guard::new(listens_on.ip(), &settings), connection::builder(&settings));
         let mcp = Arc::new(Server::new(&gateway, &settings.mcp));
         let (drain, servers) = (Drain::new(stop), Servers::new(&settings));
-        let app = Arc::new(App { gateway, mcp, settings, drain, connections: TaskTracker::new(), servers });
+        let app = Arc::new(App { gateway, mcp, settings, listens_on, drain, connections: TaskTracker::new(), servers });
         Self { router: router(&app), app, builder, guard }
     }
 

@@ -45,7 +45,7 @@ impl From<Text> for Message {
 /// Opens a WebSocket for JSON-RPC, if that is what the request asks for.
 pub(super) async fn get(app: Arc<App>, request: Request) -> Response {
     let pass = door::pass_of(request.extensions());
-    let host = door::host_of(request.headers()).map(Arc::from);
+    let host = door::called_by(&app, request.headers()).map(Arc::from);
     let open = |app: &App| Conversation::open(&app.gateway, pass, &app.drain, ("websocket", host));
     upgrade(app, request, &[], open).await
 }

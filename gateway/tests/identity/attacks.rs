@@ -205,7 +205,7 @@ async fn a_proof_is_good_once_for_now_for_here_and_by_the_right_key() {
 }
 
 /// What a call over an open connection is answered.
-async fn over(socket: &mut crate::common::peer::Socket, params: &Value) -> Value {
+pub(crate) async fn over(socket: &mut crate::common::peer::Socket, params: &Value) -> Value {
     let frame = json!({ "jsonrpc": "2.0", "id": 1, "method": "token/issue", "params": params });
     socket.send(Message::text(frame.to_string())).await.unwrap();
     serde_json::from_str(&socket.next().await.unwrap().unwrap().into_text().unwrap()).unwrap()

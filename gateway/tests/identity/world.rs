@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) gateway: Arc<Gateway>,
     store: Arc<dyn Store>,
     folder: TempDir,
-    address: String,
+    pub(crate) address: String,
     port: u16,
     stop: CancellationToken,
     served: JoinHandle<std::io::Result<()>>,
@@ -189,6 +189,13 @@ impl World {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         said(request.body(body)).await
+    }
+
+    /// A form that is sent with other headers.
+    pub(crate) async fn form_at(&self, path: &str, headers: &[(&str, &str)], form: &[(&str, &str)]) -> Said {
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = self.request("POST", path, None, headers, None);
+        said(request.header("content-type", "application/x-www-form-urlencoded").body(body)).await
     }
 
     /// A call over JSON-RPC.

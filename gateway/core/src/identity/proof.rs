@@ -18,6 +18,12 @@ pub struct Proof {
     pub iat: u64,
     /// Its id, never used before.
     pub jti: String,
+    /// Not after, in seconds since 1970, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exp: Option<u64>,
+    /// Not before, in seconds since 1970, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbf: Option<u64>,
 }
 
 /// Why a proof proves nothing.
@@ -30,7 +36,7 @@ pub enum ProofFlaw {
     #[error("`htm` is not POST, or `htu` is not the address of this gateway")]
     Elsewhere,
     /// It is not of now.
-    #[error("`iat` is not within a minute of now: are the clocks right?")]
+    #[error("`iat` is not within a minute of now, or `exp` or `nbf` is against it: are the clocks right?")]
     Stale,
     /// It was used before.
     #[error("`jti` was used before, or is no id")]
@@ -60,9 +66,11 @@ impl Proof {
         if self.htm != "POST" || named.is_empty() || !is_here {
             return Err(ProofFlaw::Elsewhere);
         }
-        let made_at = Timestamp::from_ms(self.iat.saturating_mul(1000));
-        let good_until = made_at + AGE_MAX + skew;
-        if made_at > now + skew || good_until <= now {
+        let at = |secs: u64| Timestamp::from_ms(secs.saturating_mul(1000));
+        let good_until = at(self.iat) + AGE_MAX + skew;
+        let is_early = at(self.iat) > now + skew || self.nbf.is_some_and(|nbf| at(nbf) > now + skew);
+        let is_over = good_until <= now || self.exp.is_some_and(|exp| at(exp) + skew <= now);
+        if is_early || is_over {
             return Err(ProofFlaw::Stale);
         }
         Used::once(used, &self.jti, good_until, now)

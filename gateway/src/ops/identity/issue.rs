@@ -44,7 +44,7 @@ impl Gateway {
         let has_secret = text.is_some_and(|text| self.identity.is_secret_of(&agent.namespace(), text));
         let join = text.filter(|_| !has_secret).map(hash);
         let Some(host) = self.name(host) else {
-            let message = "a proof names the gateway that it is for, and this one was called by no name: set \
+            let message = "a proof names the gateway that it is for, and this one was called by no name of its own: set \
                            `auth.public_url`, and name that";
             return Err(Failure::new(ErrorCode::Unauthenticated, message));
         };

@@ -111,7 +111,7 @@ impl Gateway {
     pub async fn trust_key(&self, grant: Grant, request: KeyTrust) -> Result<KnownAgent, Failure> {
         let KeyTrust { agent_id, x } = request;
         if point(&x).is_none() {
-            let message = "x: is not the 32 bytes of an Ed25519 key in base64url without padding";
+            let message = "x: is not an Ed25519 key (32 bytes, of no small order) in base64url without padding";
             return Err(Failure::new(ErrorCode::InvalidParams, message));
         }
         self.refuse_own(&agent_id)?;
