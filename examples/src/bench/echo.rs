@@ -1,6 +1,6 @@
 //! An agent that answers at once with what it was given.
 
-use agent_reach_sdk::Client;
+use agent_reach_sdk::ClientBuilder;
 use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -8,11 +8,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::wire::Reader;
 
-/// Starts the agent, registers it with the gateway and keeps its heartbeat up.
+/// Starts the agent, registers it over this connection with this `access`, and keeps its heartbeat up.
 ///
 /// # Errors
 /// No port is free, or the gateway refuses the card.
-pub async fn serve(url: &str) -> Result<()> {
+pub async fn serve(connection: ClientBuilder, access: Value) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = format!("http://{}/work", listener.local_addr()?);
     tokio::spawn(async move {
@@ -20,10 +20,11 @@ pub async fn serve(url: &str) -> Result<()> {
             tokio::spawn(answer(connection));
         }
     });
-    let client = Client::builder().url(url).connect().await?;
+    let client = connection.connect().await?;
     let card = json!({
         "agent_id": "echo@bench",
         "max_concurrency": 4096,
+        "access": access,
         "endpoints": [{ "protocol": "http", "address": address }],
         "capabilities": [
             { "name": "echo", "effect": "idempotent_write", "tier": "normal" },

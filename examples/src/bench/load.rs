@@ -30,12 +30,22 @@ impl Kind {
         }
     }
 
+    /// The capability to ask for.
+    #[must_use]
+    pub fn capability(self) -> &'static str {
+        match self {
+            Self::Durable => "echo",
+            Self::Ephemeral => "look",
+        }
+    }
+
     /// The capability to ask for, and what else makes the request of this kind.
     fn asks(self, key: &str) -> (&'static str, String) {
-        match self {
-            Self::Durable => ("echo", format!(r#""idempotency_key":"{key}","#)),
-            Self::Ephemeral => ("look", String::new()),
-        }
+        let key = match self {
+            Self::Durable => format!(r#""idempotency_key":"{key}","#),
+            Self::Ephemeral => String::new(),
+        };
+        (self.capability(), key)
     }
 }
 

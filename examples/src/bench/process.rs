@@ -41,6 +41,16 @@ impl Process {
         Ok(ticks * 10_000)
     }
 
+    /// What it has had written to disk, in bytes.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn written(&self) -> Result<u64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.0.id()))?;
+        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).context("/proc has another form")?;
+        Ok(line.trim().parse()?)
+    }
+
     /// Memory that it holds, in MB.
     ///
     /// # Errors

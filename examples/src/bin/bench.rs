@@ -4,10 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use agent_reach_sdk::Client;
 use anyhow::{Context, Result};
 use clap::Parser;
 use reach_examples::bench::{disk, echo, gateway, load};
 use serde::Serialize;
+use serde_json::json;
 
 /// Measures a gateway.
 #[derive(Debug, Parser)]
@@ -63,7 +65,7 @@ async fn main() -> Result<()> {
     let before = disk::fdatasync_per_second(&data, Duration::from_secs(2))?;
     println!("raw 4 KiB append + fdatasync on this disk: {before:.0}/s ({:.2} ms each)", 1000.0 / before);
     let gateway = gateway::Gateway::start(&options.gateway, &data, None).await?;
-    echo::serve(&gateway.url).await?;
+    echo::serve(Client::builder().url(&gateway.url), json!({})).await?;
     println!(
         "{:<9} {:>8} {:>9} {:>10} {:>9} {:>9} {:>13} {:>8} {:>7}",
         "kind", "callers", "tasks", "tasks/s", "p50 ms", "p99 ms", "gateway us", "RSS MB", "errors"
