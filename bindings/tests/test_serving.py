@@ -204,7 +204,7 @@ def test_what_a_context_knows(gateway: Gateway, name: str) -> None:
         task = client.reach(f"{name}_look", timeout=30, idempotency_key=f"{name}-key", intent="look around")
         told = task.result
     assert told["task"] == task.id and told["attempt"] == 1 and told["token"] == 1
-    assert told["key"] == f"{name}-key" and told["from"] == "asker@tests" and 0 < told["left"] <= 31
+    assert told["key"] == f"asker@tests/{name}-key" and told["from"] == "asker@tests" and 0 < told["left"] <= 31
     assert told["words"] == "look around"
     sender, has_agents, trace = told["inner"]
     # The agent asks in its own name, and what it asks hangs under the same trace.

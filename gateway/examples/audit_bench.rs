@@ -51,6 +51,7 @@ fn insert(n: u64) -> Command {
     let birth = Birth {
         id: id(n),
         scope: "planner@team".to_owned(),
+        has_scoped_key: true,
         submit: Submit { intent: Some("something".to_owned()), ..Submit::default() },
         created_at: Timestamp::from_ms(n),
     };

@@ -136,7 +136,7 @@ fn born(n: u64) -> anyhow::Result<(Task, Key)> {
     };
     let key = submit.idempotency_key.clone().context("it was put there")?;
     let id = TaskId::from_parts(1_800_000_000_000 + n / 8, u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-    let birth = Birth { id, scope: "bench".to_owned(), submit, created_at: time(n) };
+    let birth = Birth { id, scope: "bench".to_owned(), has_scoped_key: true, submit, created_at: time(n) };
     let task = Task::new(birth, Span::from_mins(5));
     Ok((task, Key { scope: "bench".to_owned(), key, fingerprint: [7; 32], expires_at: None }))
 }

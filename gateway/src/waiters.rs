@@ -184,7 +184,8 @@ mod tests {
     /// The task after so many commits, with that number as its progress.
     fn task(version: u64) -> Arc<Task> {
         let (id, created_at) = (TaskId::from_parts(1, 1), Timestamp::from_ms(1));
-        let birth = Birth { id, scope: String::new(), submit: Submit::default(), created_at };
+        let submit = Submit::default();
+        let birth = Birth { id, scope: String::new(), has_scoped_key: true, submit, created_at };
         let mut task = Task::new(birth, Span::from_secs(1));
         (task.version, task.state.progress) = (version, RawJson::of(&version).ok());
         Arc::new(task)

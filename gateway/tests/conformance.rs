@@ -95,6 +95,7 @@ const TABLE: &[(Fault, &str)] = &[
     (Fault::HidesReplays, "gw-key-replays"),
     (Fault::ForgetsConflicts, "gw-key-conflicts"),
     (Fault::SharesKeys, "gw-key-scoped"),
+    (Fault::HandsOutBareKeys, "gw-key-handed-out"),
     (Fault::DropsErrorData, "gw-error-data"),
     (Fault::AnswersMoreOverWebSocket, "gw-alike"),
     (Fault::TakesStaleReports, "gw-stale-refused"),

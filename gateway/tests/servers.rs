@@ -12,6 +12,8 @@ mod python;
 mod added;
 #[path = "servers/flock.rs"]
 mod flock;
+#[path = "servers/keys.rs"]
+mod keys;
 #[path = "servers/mute.rs"]
 mod mute;
 #[path = "servers/notices.rs"]

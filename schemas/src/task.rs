@@ -286,7 +286,9 @@ pub struct Delivery {
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_agent: Option<AgentId>,
-    /// The same over all attempts of the task: the caller's key, or the task's id.
+    /// What the work is to be done once for: the same over all attempts of the task, and never that of another caller.
+    /// `CALLER/KEY`, of who asked (an agent's id, `operator` or `operator:NAME`) and the key that it sent; `CALLER#` and 64
+    /// hexadecimal digits where that is longer than 255 characters; the task's id if the caller sent none.
     pub idempotency_key: String,
     /// When this attempt is taken back unless the agent renews it by accept or progress.
     pub attempt_until: Timestamp,

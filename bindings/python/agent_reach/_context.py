@@ -76,7 +76,8 @@ class Context:
 
     @property
     def idempotency_key(self) -> str:
-        """The same over all attempts of the task. Hand it on to whatever the work changes, so that a second attempt
+        """The same over all attempts of the task, and never that of another caller: who asked, and the key that it sent
+        (``desk@sales/order-17``), or the task's id. Hand it on to whatever the work changes, so that a second attempt
         changes nothing twice."""
         return cast(str, self._delivery["idempotency_key"])
 

@@ -197,7 +197,7 @@ impl Agent {
             capability: name.clone(),
             effect: *effect,
             params,
-            idempotency_key: format!("conformance-{task_id}"),
+            idempotency_key: format!("checker@conformance/{task_id}"),
             traceparent: Some(traceparent),
             attempt_timeout: Duration::from(*attempt_timeout).min(self.options.timeout),
             has_unknown: false,

@@ -17,7 +17,8 @@ fn ended(agent: u64) -> (Task, Effects) {
         Submit { capability: Some(format!("work_{}", agent % 200).parse().expect("a name")), ..Submit::default() };
     let capability = submit.capability.clone().expect("it was set just above");
     let created_at = Timestamp::from_ms(1_700_000_000_000);
-    let birth = Birth { id: TaskId::from_parts(1, 1), scope: String::new(), submit, created_at };
+    let id = TaskId::from_parts(1, 1);
+    let birth = Birth { id, scope: String::new(), has_scoped_key: true, submit, created_at };
     let mut task = Task::new(birth, Span::from_secs(60));
     task.state.phase = Phase::Completed { result: RawJson::of(&()).expect("null is JSON") };
     let ended = EndedAttempt {

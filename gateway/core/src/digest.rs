@@ -76,6 +76,14 @@ pub fn fingerprint(request: &Submit) -> Fingerprint {
     Fingerprint(sink.0.finalize().into())
 }
 
+/// The digest of some texts, of a form that is named in it.
+pub(crate) fn of_texts(form: &str, texts: &[&str]) -> Fingerprint {
+    let mut sink = Sink(Sha256::new());
+    sink.text(form);
+    texts.iter().for_each(|text| sink.text(text));
+    Fingerprint(sink.0.finalize().into())
+}
+
 /// Takes values into the digest, each with its kind and length, so that no two lists of values run together alike.
 struct Sink(Sha256);
 

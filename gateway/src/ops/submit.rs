@@ -150,7 +150,7 @@ impl Gateway {
         is_waited_for: bool,
     ) -> Result<Prepared, Failure> {
         let (id, now) = (place.id(), self.now());
-        let birth = Birth { id, scope: scope.to_owned(), submit, created_at: now };
+        let birth = Birth { id, scope: scope.to_owned(), has_scoped_key: true, submit, created_at: now };
         let seat = Seat { task_id: id, token: FencingToken(1) };
         let mut task = Task::new(birth, self.settings().deadline);
         let yields = |place: &Place| self.open.is_queued_at(place, &task, now);

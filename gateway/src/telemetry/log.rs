@@ -158,6 +158,7 @@ mod tests {
             let birth = Birth {
                 id: TaskId::from_parts(1_700_000_000_000, 7),
                 scope: String::new(),
+                has_scoped_key: true,
                 submit: Submit {
                     traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().ok(),
                     ..Submit::default()

@@ -20,7 +20,7 @@ pub struct Ask<'a> {
     pub name: Option<&'a str>,
     /// Headers that mirror parameters of a tool, in the stateless era.
     pub mirrored: &'a [(HeaderName, HeaderValue)],
-    /// The caller's name for its intention.
+    /// What the work is to be done once for, as whoever does it is handed it.
     pub idempotency_key: Option<&'a str>,
     /// The trace that it belongs to.
     pub traceparent: Option<&'a str>,

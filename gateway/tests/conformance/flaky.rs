@@ -24,6 +24,7 @@ pub(crate) enum Fault {
     HidesReplays,
     ForgetsConflicts,
     SharesKeys,
+    HandsOutBareKeys,
     DropsErrorData,
     AnswersMoreOverWebSocket,
     TakesStaleReports,
@@ -160,6 +161,11 @@ impl Proxy {
             Fault::HidesReplays => text.replace("\"replayed\":true,", ""),
             Fault::ForgetsConflicts if code == "idempotency_key_reused" => {
                 json!({ "jsonrpc": "2.0", "id": value["id"], "result": { "task_id": "-" } }).to_string()
+            }
+            Fault::HandsOutBareKeys => {
+                let tasks = value["result"]["tasks"].as_array().into_iter().flatten();
+                let scoped = tasks.filter_map(|task| task["idempotency_key"].as_str()?.split_once('/'));
+                scoped.fold(text.to_owned(), |text, (scope, _)| text.replace(&format!("\"{scope}/"), "\""))
             }
             Fault::DropsErrorData if value["error"]["data"].is_object() => {
                 value["error"].as_object_mut().unwrap().remove("data");

@@ -3,7 +3,7 @@
 peer.py stdio|http STATE [--era handshake|stateless] [--port N] [--junk] [--mute] [--tools N] [--bare] [--do-it TOOL] [--then STATUS]
          [--slow SECONDS]
 
-STATE is a folder: `requests` has every message that came, as it came; `count` how often the tool of that name was called;
+STATE is a folder: `requests` has every message that came, as it came; `count` how often the tool of that name was called, and under which keys; `keys` the header of that name;
 `pids` the processes that ran over standard input and output. With --bare it has no tools.
 With --slow it reads nothing for so long, as a program that is slow to start. With --then the tool `count` is answered over HTTP by this status alone, after it has counted, and by a way to elsewhere.
 """
@@ -194,6 +194,8 @@ class Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(int(self.headers["content-length"])).decode()
         credentials = self.headers.get("authorization")
         note("requests", text if credentials is None else text + " " + credentials)
+        if "idempotency-key" in self.headers:
+            note("keys", self.headers["idempotency-key"])
         message, session = json.loads(text), self.headers.get("mcp-session-id")
         if ERA == "handshake" and message.get("method") != "initialize":
             if session is None:

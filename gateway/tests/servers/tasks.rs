@@ -65,7 +65,7 @@ fn a_call_with_a_key_runs_once_and_a_servers_no_is_the_tasks() {
     let submit = json!({ "to_agent": "p@mcp", "capability": "count", "params": {}, "idempotency_key": "order 17" });
     let (first, second) = (gateway.call("reach", &submit), gateway.call("reach", &submit));
     assert_eq!(first["result"], second["result"]);
-    assert_eq!(std::fs::read_to_string(std::path::Path::new(&state).join("count")).unwrap(), "\"order 17\"\n");
+    assert_eq!(std::fs::read_to_string(std::path::Path::new(&state).join("count")).unwrap(), "\"operator/order 17\"\n");
     let failed = gateway.call("reach", &json!({ "to_agent": "p@mcp", "capability": "fail", "params": {} }));
     assert_eq!((&failed["phase"], &failed["failure"]["message"]), (&json!("failed"), &json!("no such thing")));
     assert_eq!(failed["failure"]["data"]["vendor"], 7, "the result as the server wrote it");

@@ -14,27 +14,27 @@ use crate::world::{Gateway, PATIENCE, Peer, script, state};
 
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
-struct Said {
-    status: u16,
+pub(crate) struct Said {
+    pub(crate) status: u16,
     session: Option<String>,
     again: Option<String>,
-    text: String,
+    pub(crate) text: String,
 }
 
 /// Someone who calls as an agent.
-struct Who<'a> {
+pub(crate) struct Who<'a> {
     gateway: &'a Gateway,
     agent: &'static str,
     web: reqwest::Client,
 }
 
 impl<'a> Who<'a> {
-    fn new(gateway: &'a Gateway, agent: &'static str) -> Self {
+    pub(crate) fn new(gateway: &'a Gateway, agent: &'static str) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { gateway, agent, web: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
 
-    fn request(&self, verb: Method, path: &str, session: Option<&str>) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, verb: Method, path: &str, session: Option<&str>) -> reqwest::RequestBuilder {
         let request = self.web.request(verb, format!("{}{path}", self.gateway.url));
         let request = request.header("accept", "application/json, text/event-stream");
         let request = request.header("content-type", "application/json");
@@ -45,14 +45,14 @@ impl<'a> Who<'a> {
         }
     }
 
-    async fn ask(&self, verb: Method, path: &str, session: Option<&str>, body: &str) -> Said {
+    pub(crate) async fn ask(&self, verb: Method, path: &str, session: Option<&str>, body: &str) -> Said {
         let response = self.request(verb, path, session).body(body.to_owned()).send().await.unwrap();
         let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         let (status, session, again) = (response.status().as_u16(), header("mcp-session-id"), header("retry-after"));
         Said { status, session, again, text: response.text().await.unwrap() }
     }
 
-    async fn post(&self, path: &str, session: Option<&str>, method: &str, params: Value) -> Said {
+    pub(crate) async fn post(&self, path: &str, session: Option<&str>, method: &str, params: Value) -> Said {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         self.ask(Method::POST, path, session, &body.to_string()).await
     }
@@ -64,7 +64,7 @@ impl<'a> Who<'a> {
 
     /// Opens a session, and gives its id.
     #[track_caller]
-    fn opens(&self, path: &str) -> impl Future<Output = String> {
+    pub(crate) fn opens(&self, path: &str) -> impl Future<Output = String> {
         let place = std::panic::Location::caller();
         let opening = self.initialize(path);
         async move {

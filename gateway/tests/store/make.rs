@@ -51,7 +51,8 @@ pub(crate) fn id(n: u64) -> TaskId {
 pub(crate) fn task(n: u64) -> Task {
     let params = RawJson::parse(r#"{"z":1.10,"a":123456789012345678901234567890,"deep":[[{"é":"\u00e9"}]]}"#).unwrap();
     let submit = Submit { intent: Some(format!("job {n}")), params: Some(params), ..Submit::default() };
-    Task::new(Birth { id: id(n), scope: "alice".to_owned(), submit, created_at: at(n) }, Span::from_ms(1000))
+    let birth = Birth { id: id(n), scope: "alice".to_owned(), has_scoped_key: true, submit, created_at: at(n) };
+    Task::new(birth, Span::from_ms(1000))
 }
 
 pub(crate) fn scoped(scope: &str, mut task: Task) -> Task {

@@ -118,8 +118,9 @@ impl Context {
         deadline.duration_since(SystemTime::now()).unwrap_or_default()
     }
 
-    /// The same over all attempts of the task: the caller's key, or the task's id. Hand it on to whatever the work
-    /// changes, so that a second attempt changes nothing twice.
+    /// The same over all attempts of the task, and never that of another caller: who asked, and the key that it sent
+    /// (`desk@sales/order-17`), or the task's id. Hand it on to whatever the work changes, so that a second attempt changes
+    /// nothing twice.
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.inner.idempotency_key

@@ -1,5 +1,6 @@
 //! Idempotency keys and fencing tokens, as a caller and a pulling agent see them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -74,7 +75,12 @@ pub(crate) async fn keys(gateway: &mut Gateway, findings: &mut Findings<'_>) -> 
 async fn done(peer: &mut Peer, findings: &mut Findings<'_>, agent: &str, wanted: &Wanted<'_>, first: &Value) -> Act {
     findings.begin(false);
     let claimed = must(peer, "task/claim", &json!({ "agent_id": agent, "limit": 100 })).await?;
-    for work in claimed["tasks"].as_array().into_iter().flatten() {
+    let works: Vec<&Value> = claimed["tasks"].as_array().into_iter().flatten().collect();
+    let handed_out: BTreeSet<&str> = works.iter().filter_map(|work| work["idempotency_key"].as_str()).collect();
+    let are_apart = handed_out.len() == works.len();
+    let found = if are_apart { Ok(()) } else { Err(format!("{} tasks under {handed_out:?}", works.len())) };
+    findings.judge("gw-key-handed-out", "a key for each caller's task", found);
+    for work in works {
         let done = json!({ "task_id": work["task_id"], "token": work["token"], "result": { "of": work["task_id"] } });
         must(peer, "task/complete", &done).await?;
     }

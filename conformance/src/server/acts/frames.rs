@@ -65,7 +65,7 @@ pub(crate) async fn meta(server: &mut Server, findings: &mut Findings<'_>) -> Ac
     let call = json!({
         "name": name, "arguments": arguments,
         "_meta": {
-            "idempotencyKey": "conformance-1", "progressToken": "conformance-meta",
+            "idempotencyKey": "checker@conformance/order 17", "progressToken": "conformance-meta",
             "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         },
     });

@@ -50,7 +50,8 @@ mod tests {
     const HOLD: Hold = Hold { run_until: NOW, lease_until: None, lease_for: None };
 
     fn task(submit: Submit, phase: Phase, effect: Effect, protocol: Protocol) -> Task {
-        let birth = Birth { id: TaskId::from_parts(1, 1), scope: String::new(), submit, created_at: NOW };
+        let id = TaskId::from_parts(1, 1);
+        let birth = Birth { id, scope: String::new(), has_scoped_key: true, submit, created_at: NOW };
         let mut task = Task::new(birth, Span::from_secs(1));
         task.state.phase = phase;
         task.state.plan = Some(Plan {

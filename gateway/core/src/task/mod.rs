@@ -17,11 +17,12 @@ mod wait;
 use std::sync::Arc;
 
 use reach_schemas::{
-    AgentId, CapabilityName, Decision, Delivery, Effect, ErrorCode, Failure, FallbackStep, FencingToken,
-    IdempotencyKey, Mode, Namespace, Protocol, RawJson, Span, Submit, TaskId, Tier, Timestamp,
+    AgentId, CapabilityName, Decision, Delivery, Effect, ErrorCode, Failure, FallbackStep, FencingToken, Mode,
+    Namespace, Protocol, RawJson, Span, Submit, TaskId, Tier, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::idempotency::delivery_key;
 use crate::retry::Turn;
 
 pub use event::{Assignment, Event, Offered, Wanted};
@@ -45,6 +46,10 @@ pub struct Birth {
     pub id: TaskId,
     /// Whose keys its key is among: the caller.
     pub scope: String,
+    /// Whether agents are handed its key within its scope. One of a release that did not keeps its bare key: an agent may
+    /// have done the work under it.
+    #[serde(default)]
+    pub has_scoped_key: bool,
     /// What the caller wrote.
     pub submit: Submit,
     /// When it was taken on.
@@ -64,10 +69,15 @@ impl Birth {
         self.submit.priority.unwrap_or(5)
     }
 
-    /// The key that agents see: the caller's, or the task's id.
+    /// The key that agents are handed: the caller's within its scope, or the task's id. It is the same for as long as the
+    /// task is there.
     #[must_use]
     pub fn delivery_key(&self) -> String {
-        self.submit.idempotency_key.as_ref().map_or_else(|| self.id.to_string(), IdempotencyKey::to_string)
+        match &self.submit.idempotency_key {
+            None => self.id.to_string(),
+            Some(key) if self.has_scoped_key => delivery_key(&self.scope, key.as_str()),
+            Some(key) => key.to_string(),
+        }
     }
 }
 
@@ -349,5 +359,27 @@ impl State {
             self.decisions.remove(1);
         }
         self.decisions.push(decision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn born(key: Option<&str>) -> Birth {
+        let submit = Submit { idempotency_key: key.map(|key| key.parse().unwrap()), ..Submit::default() };
+        let (id, created_at) = (TaskId::from_parts(1, 1), Timestamp::from_ms(1));
+        Birth { id, scope: "a@x".to_owned(), has_scoped_key: true, submit, created_at }
+    }
+
+    #[test]
+    fn agents_are_handed_a_key_of_its_caller_or_the_tasks_id_whichever_release_took_it_on() {
+        let (keyed, plain) = (born(Some("order-17")), born(None));
+        assert_eq!((keyed.delivery_key(), plain.delivery_key()), ("a@x/order-17".to_owned(), plain.id.to_string()));
+        let mut stored = serde_json::to_value(&keyed).unwrap();
+        assert_eq!(serde_json::from_value::<Birth>(stored.clone()).unwrap(), keyed);
+        stored.as_object_mut().unwrap().remove("has_scoped_key");
+        let of_before = serde_json::from_value::<Birth>(stored).unwrap();
+        assert_eq!(of_before.delivery_key(), "order-17", "an agent may have done it under this key");
     }
 }

@@ -86,7 +86,8 @@ mod tests {
     fn task(n: u64, traceparent: Option<Traceparent>) -> Task {
         let id = TaskId::from_parts(1_700_000_000_000, u128::from(n) << 24);
         let submit = Submit { traceparent, ..Submit::default() };
-        let birth = Birth { id, scope: String::new(), submit, created_at: Timestamp::from_ms(0) };
+        let created_at = Timestamp::from_ms(0);
+        let birth = Birth { id, scope: String::new(), has_scoped_key: true, submit, created_at };
         Task::new(birth, Span::from_secs(1))
     }
 

@@ -183,7 +183,8 @@ mod tests {
     fn task(callbacks: &[&str], attempts: Vec<Attempt>, phase: Phase) -> Task {
         let callbacks = callbacks.iter().map(|url| Callback { url: (*url).to_owned() }).collect();
         let submit = Submit { callbacks, intent: Some("do it".to_owned()), ..Submit::default() };
-        let birth = Birth { id: TaskId::from_parts(1, 1), scope: "x".to_owned(), submit, created_at: at(1) };
+        let id = TaskId::from_parts(1, 1);
+        let birth = Birth { id, scope: "x".to_owned(), has_scoped_key: true, submit, created_at: at(1) };
         let mut task = Task::new(birth, Span::from_secs(1));
         task.state.finished_at = phase.name().is_final().then(|| at(9));
         task.state.token = attempts.last().map_or(FencingToken(0), |attempt| attempt.token);

@@ -40,7 +40,7 @@ impl World {
         let submit = self.callers[caller].wishes[wish].request(is_other);
         let id = TaskId::from_parts(now.as_ms(), self.rng.u128(..));
         let scope = self.callers[caller].id.to_string();
-        let birth = Birth { id, scope: scope.clone(), submit: submit.clone(), created_at: now };
+        let birth = Birth { id, scope: scope.clone(), has_scoped_key: true, submit: submit.clone(), created_at: now };
         let task = Task::new(birth, submit.deadline.unwrap_or(Span::from_secs(20)));
         let key = submit.idempotency_key.clone().map(|key| ((scope, key), fingerprint(&submit)));
         let mut waits_at = Vec::new();

@@ -191,7 +191,8 @@ fn refusals_count_unless_they_are_the_callers_own_fault() {
 /// A task of one capability that one agent has ended, whatever it was.
 fn ended(agent: usize, capability: usize, at: Timestamp) -> (Task, Effects) {
     let submit = Submit { capability: Some(format!("c{capability}").parse().unwrap()), ..Submit::default() };
-    let birth = Birth { id: TaskId::from_parts(1, 1), scope: String::new(), submit, created_at: at };
+    let id = TaskId::from_parts(1, 1);
+    let birth = Birth { id, scope: String::new(), has_scoped_key: true, submit, created_at: at };
     let ended = EndedAttempt {
         agent_id: format!("a{agent}@n").parse().unwrap(),
         capability: format!("c{capability}").parse().unwrap(),

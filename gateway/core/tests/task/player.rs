@@ -119,7 +119,7 @@ fn born(line: &Line<'_>) -> Task {
     let mode = if line.has("pulled") { Mode::Queue } else { Mode::Direct };
     let submit = Submit { intent, capability, mode, tries: line.read_set("tries"), ..Submit::default() };
     let (id, created_at) = (TaskId::from_parts(BEGIN.as_ms(), 1), BEGIN + line.at);
-    let birth = Birth { id, scope: "caller@n".to_owned(), submit, created_at };
+    let birth = Birth { id, scope: "caller@n".to_owned(), has_scoped_key: true, submit, created_at };
     Task::new(birth, line.read_set("deadline").unwrap_or(Span::from_secs(60)))
 }
 

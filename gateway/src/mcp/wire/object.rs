@@ -121,6 +121,25 @@ impl Object {
     }
 }
 
+/// The object with what stands at a path given another value, if there is one for it, wherever a name of the path comes twice
+/// as well; all else as it is. None: nothing is changed.
+#[must_use]
+pub fn replaced(object: &str, path: &[&str], value: &mut impl FnMut(&RawValue) -> Option<String>) -> Option<String> {
+    let (name, rest) = path.split_first()?;
+    let members = Members::of(object).ok()?;
+    let (mut written, mut is_changed) = (Object::default(), false);
+    for (key, raw) in members.0 {
+        let new = match (key == *name, rest.is_empty()) {
+            (false, _) => None,
+            (true, true) => value(raw),
+            (true, false) => replaced(raw.get(), rest, value),
+        };
+        is_changed |= new.is_some();
+        written = written.raw(&key, new.as_deref().unwrap_or_else(|| raw.get()));
+    }
+    is_changed.then(|| written.into_text())
+}
+
 /// A text as JSON has it.
 #[must_use]
 pub fn quoted(text: &str) -> String {
@@ -138,6 +157,24 @@ mod tests {
         assert_eq!(told, [("z", "1.10"), ("a", r#"{"x":[1]}"#), ("z", "2")]);
         assert_eq!(members.get("z").map(RawValue::get), Some("1.10"));
         assert!(Members::of("[]").is_err());
+    }
+
+    #[test]
+    fn what_stands_at_a_path_is_replaced_wherever_it_stands_and_nothing_else_is() {
+        let check = |text: &str, expected: Option<&str>| {
+            let new = replaced(text, &["p", "k"], &mut |found: &RawValue| {
+                (found.get() != "0").then(|| format!("[{}]", found.get()))
+            });
+            assert_eq!(new.as_deref(), expected, "{text}");
+        };
+        check(r#"{"k":1,"p":{"z":1.10,"k": 2 ,"q":{"k":3}}}"#, Some(r#"{"k":1,"p":{"z":1.10,"k":[2],"q":{"k":3}}}"#));
+        check(
+            r#"{"p":{},"\u0070":{"k":1,"\u006b":"a"},"p":{"k":2}}"#,
+            Some(r#"{"p":{},"p":{"k":[1],"k":["a"]},"p":{"k":[2]}}"#),
+        );
+        for nothing in [r#"{"p":{"z":1, "k":0}}"#, r#"{"p":[{"k":1}]}"#, "[]", "7", "{"] {
+            check(nothing, None);
+        }
     }
 
     #[test]

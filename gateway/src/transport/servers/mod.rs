@@ -5,6 +5,7 @@ mod answer;
 mod events;
 mod fronts;
 mod head;
+mod key;
 mod places;
 mod process;
 mod relay;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use reach_core::access::Grant;
 use reach_schemas::{ErrorCode, Failure, Method};
 
@@ -116,6 +117,11 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
         note(failure.code, &failure.message);
         return answer::refused(&body, failure);
     }
+    let body = match key::of_body(grant.caller(), body) {
+        Ok(body) => body,
+        Err(failure) => return answer::error(StatusCode::BAD_REQUEST, b"", failure),
+    };
+    key::of_head(grant.caller(), &mut parts.headers);
     let is_stateless = is_stateless(&parts.headers);
     let response = if server.is_http() {
         relay::relay(&app, &server, &speaker, &parts, body, is_stateless).await

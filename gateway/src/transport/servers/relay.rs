@@ -1,4 +1,4 @@
-//! A server that is reached over HTTP: requests and answers pass as they are, byte for byte. Only sessions are the
+//! A server that is reached over HTTP: requests and answers pass as they come here, byte for byte. Only sessions are the
 //! gateway's own, so that a client need not notice that its server was restarted: the gateway then opens the session again as
 //! the client opened it, and sends on what the server had not taken.
 

@@ -27,7 +27,7 @@ pub struct ToolCall<'a> {
     pub capability: &'a CapabilityName,
     /// With what: an object. None: an empty one.
     pub arguments: Option<&'a RawJson>,
-    /// The caller's name for its intention.
+    /// What the work is to be done once for, as whoever does it is handed it.
     pub idempotency_key: Option<&'a str>,
     /// The trace that it belongs to.
     pub traceparent: Option<&'a str>,

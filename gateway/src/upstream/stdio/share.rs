@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{Open, StdioLink, Way};
 use crate::envelope::Call;
 use crate::mcp::wire::meta::{self, Meta};
-use crate::mcp::wire::object::{Members, Object, quoted};
+use crate::mcp::wire::object::{Members, Object, quoted, replaced};
 use crate::upstream::reply::{Fault, Reply, Word};
 
 /// What a server says about a client's request.
@@ -77,27 +77,16 @@ fn renamed(params: Option<&RawValue>, own: u64) -> (Option<String>, Option<Strin
     let Some(params) = params else { return (None, None) };
     let mut token = None;
     let text = in_meta(params, "progressToken", |found| {
-        token = Some(found.to_owned());
+        token = Some(found.get().to_owned());
         own.to_string()
     });
     (Some(text), token)
 }
 
 /// An object with one member of its `_meta` given another value, if it is there; all else as it is.
-fn in_meta(object: &RawValue, name: &str, value: impl FnOnce(&str) -> String) -> String {
-    let whole = || object.get().to_owned();
-    let Ok(members) = Members::of(object.get()) else { return whole() };
-    let Some(meta) = members.get("_meta").and_then(|meta| Members::of(meta.get()).ok()) else { return whole() };
-    let Some(found) = meta.get(name) else { return whole() };
-    let value = value(found.get());
-    let put = |object: Object, (key, raw): &(std::borrow::Cow<'_, str>, &RawValue)| {
-        if key == name { object.raw(key, &value) } else { object.raw(key, raw.get()) }
-    };
-    let inner = meta.0.iter().fold(Object::default(), put).into_text();
-    let put = |object: Object, (key, raw): &(std::borrow::Cow<'_, str>, &RawValue)| {
-        if key == "_meta" { object.raw(key, &inner) } else { object.raw(key, raw.get()) }
-    };
-    members.0.iter().fold(Object::default(), put).into_text()
+fn in_meta(object: &RawValue, name: &str, mut value: impl FnMut(&RawValue) -> String) -> String {
+    replaced(object.get(), &["_meta", name], &mut |found: &RawValue| Some(value(found)))
+        .unwrap_or_else(|| object.get().to_owned())
 }
 
 impl Shared {
