@@ -143,9 +143,20 @@ pub(crate) fn secret_text() -> String {
 
 /// Writes a file for its owner's eyes only. It is there with its content or not at all.
 pub(crate) fn write_secret(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(text.as_bytes())?;
+    write_whole(path, text.as_bytes(), 0o600)
+}
+
+/// Writes a file with these rights. It is there with its content or not at all. What it is written to at first is made anew:
+/// somebody else who may write in the folder could have put a file there that he can read, or a link to another place.
+pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+    file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)
 }
@@ -189,6 +200,26 @@ mod tests {
         assert_eq!(said(&format!("{FIRST} ").repeat(5)), Flaw::TooMany.to_string());
         let shown = format!("{:?}", Secrets::read(FIRST, "a test").unwrap());
         assert_eq!(shown, "Secrets(1 from a test)");
+    }
+
+    #[test]
+    fn what_somebody_put_where_a_secret_is_written_first_does_not_get_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, new) = (folder.path().join("audit-key"), folder.path().join("audit-key.new"));
+        let his = folder.path().join("his");
+        fs::write(&his, "his").unwrap();
+        std::os::unix::fs::symlink(&his, &new).unwrap();
+        write_secret(&path, "first").unwrap();
+        fs::write(&new, "").unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o666)).unwrap();
+        fs::hard_link(&new, folder.path().join("held")).unwrap();
+        write_secret(&path, "second").unwrap();
+        let text = |path: &Path| fs::read_to_string(path).unwrap();
+        assert_eq!(
+            (text(&his), text(&folder.path().join("held")), text(&path)),
+            ("his".into(), "".into(), "second".into())
+        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
