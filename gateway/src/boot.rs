@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use reach_core::audit::Mark;
 use reach_schemas::{Protocol, Secret};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -84,8 +85,9 @@ pub(crate) fn webhook_secrets(config: &Config) -> anyhow::Result<Secrets> {
 }
 
 /// What signs checkpoints of the audit log, and what is told of it.
-fn audit_signer(config: &Config) -> anyhow::Result<(Signer, Beside)> {
-    Beside::open(&config.data).with_context(|| {
+async fn audit_signer(config: &Config, store: &dyn Store) -> anyhow::Result<(Signer, Beside)> {
+    let has_rows = store.audit_head().await? != Mark::origin();
+    Beside::open(&config.data, has_rows).with_context(|| {
         format!("the file {} with what signs the audit log cannot be used", config.data.join(audit::KEY).display())
     })
 }
@@ -119,6 +121,7 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     }
     adapters.insert(Protocol::Mcp, Arc::new(McpAdapter::new(clock, Arc::clone(&upstreams))));
     adapters.insert(Protocol::Websocket, Arc::new(SessionAdapter::new(Arc::clone(&sessions), clock)));
+    let (signer, beside) = audit_signer(config, &*store).await?;
     let ports = Ports {
         store,
         memory: Arc::new(MemoryStore::new()),
@@ -135,7 +138,6 @@ pub async fn start(config: &Config, store: Arc<dyn Store>) -> anyhow::Result<Run
     settings.identity.operator_key = Some(Secret::from(proof.key.clone()));
     settings.identity.keys = KeyHome::File(config.data.join(SIGNING_KEYS));
     settings.proof = Some(proof);
-    let (signer, beside) = audit_signer(config)?;
     settings.audit.signer = Some(Arc::new(signer));
     settings.audit.beside = Some(Arc::new(beside));
     let gateway = Gateway::new(ports, settings.clone());

@@ -49,6 +49,8 @@ kinds! {
     ServerRemoved = "server.removed", "The operator removed an MCP server.";
     PolicyChanged = "policy.changed", "The policy over who may do what with whom was replaced.";
     WebhooksRetried = "webhooks.retried", "The operator had webhooks sent again.";
+    AuditDoubted = "audit.doubted", "The gateway started over an audit log that is not as it signed it, and signs it no more.";
+    AuditAccepted = "audit.accepted", "An administrator had such an audit log signed again from here on; what is before this row is vouched for by nobody.";
 }
 
 /// One row of the audit log.
@@ -141,6 +143,11 @@ pub enum AuditFlaw {
     Forged,
     /// Nothing is known to be wrong, but the rows from this one to `other` should have been signed by now, and are not.
     Unsigned,
+    /// Nothing tells where this log was signed last, and something should: its rows up to `other` may have been written anew.
+    Unvouched,
+    /// The database has a trigger, a view, an index or a table over the gateway's that the gateway did not make, or lacks one:
+    /// rows may be lost or hidden unseen.
+    Altered,
 }
 
 impl AuditFlaw {
@@ -156,6 +163,8 @@ impl AuditFlaw {
             Self::Unreadable => "unreadable",
             Self::Forged => "forged",
             Self::Unsigned => "unsigned",
+            Self::Unvouched => "unvouched",
+            Self::Altered => "altered",
         }
     }
 }
@@ -164,7 +173,7 @@ impl AuditFlaw {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "json-schema", derive(schemars::JsonSchema))]
 pub struct AuditFinding {
-    /// Which.
+    /// Which. 0: it is about none in particular.
     pub seq: u64,
     /// How it is bad.
     pub flaw: AuditFlaw,

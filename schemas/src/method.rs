@@ -120,6 +120,7 @@ table! {
     AuditVerify = "audit/verify", View, call::AuditVerify => call::AuditVerified, "Checks that the audit log is what was written, and names the first bad row.";
     AuditExport = "audit/export", View, call::AuditExport => call::AuditRows, "Gives the audit log a page at a time.";
     AuditCheckpoint = "audit/checkpoint", Operate, call::Nothing => crate::AuditCheckpoint, "Signs the audit log as it stands, for keeping elsewhere.";
+    AuditAccept = "audit/accept", Administer, call::Nothing => crate::AuditCheckpoint, "Signs an audit log again that is not as it was signed last, from here on; what is before is vouched for by nobody.";
     TokenIssue = "token/issue", Enrol, call::TokenIssue => call::AgentToken, "Gives an agent a token for the key that it proves to have.";
     TokenCreateJoin = "token/create_join", Administer, call::JoinCreate => call::JoinToken, "Makes a token by which one agent can join, once.";
     TokenCreateOperator = "token/create_operator", Administer, call::OperatorCreate => call::OperatorToken, "Makes a token for a person or tool that operates the gateway.";

@@ -1,6 +1,8 @@
 //! The audit log between the core, which chains it, and the store, which keeps it: what is written down on the way, the
 //! key that signs checkpoints, and what a verification comes to on the wire. Nothing here keeps a call waiting.
 
+mod beside;
+mod key_file;
 mod recorder;
 mod signer;
 mod trust;
@@ -10,10 +12,12 @@ use std::sync::Arc;
 
 use reach_schemas::Span;
 
+pub use beside::{Beside, Doubt, Told, unvouched};
+pub use key_file::KEY;
 pub use recorder::Recorder;
 pub use signer::{NoCheckpoint, Signer, holds, of_wire, to_wire};
-pub use trust::{Beside, KEY, Trust};
-pub use verdict::{Pins, mark_of_wire, mark_to_wire, unsigned, verified};
+pub use trust::Trust;
+pub use verdict::{Pins, altered, mark_of_wire, mark_to_wire, told, unsigned, verified};
 
 /// How the audit log is looked after.
 #[derive(Debug, Clone)]

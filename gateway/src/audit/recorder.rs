@@ -15,6 +15,8 @@ const WAITING_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Recorder {
     state: Mutex<State>,
+    /// Held by whoever signs the log.
+    pub(crate) signing: tokio::sync::Mutex<()>,
     /// Rung when something waits.
     pub(crate) bell: Notify,
 }

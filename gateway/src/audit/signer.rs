@@ -1,24 +1,19 @@
-//! The key that signs checkpoints of the audit log: Ed25519, in a file of its own in the data folder, for its owner's eyes
-//! only. It signs nothing else, and no other key signs checkpoints.
+//! The key that signs checkpoints of the audit log: Ed25519. It signs nothing else, and no other key signs checkpoints.
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reach_core::audit::checkpoint::signed;
 use reach_core::audit::{Checkpoint, Mark};
 use reach_schemas::{AuditCheckpoint, Timestamp};
-use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::verdict::{mark_of_wire, mark_to_wire};
 
 /// How many bytes a private key has.
-const SEED: usize = 32;
+pub(super) const SEED: usize = 32;
 
 /// What signs checkpoints.
 pub struct Signer {
@@ -31,7 +26,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-fn invalid(message: impl Into<String>) -> io::Error {
+pub(super) fn invalid(message: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message.into())
 }
 
@@ -43,30 +38,6 @@ impl Signer {
     pub fn of_seed(seed: &[u8]) -> io::Result<Self> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
         pair.map(|pair| Self { pair }).map_err(|_| invalid(format!("holds no key: it is {SEED} bytes in base64")))
-    }
-
-    /// The key of a file; if it is not there, it is made.
-    ///
-    /// # Errors
-    /// The file cannot be read or made, holds no key, or others than its owner may read it.
-    pub fn of_file(path: &Path) -> io::Result<Self> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut seed = [0; SEED];
-                SystemRandom::new()
-                    .fill(&mut seed)
-                    .map_err(|_| io::Error::other("the system gives no random bytes"))?;
-                crate::webhook::write_secret(path, &STANDARD.encode(seed))?;
-                return Self::of_seed(&seed);
-            }
-            Err(error) => return Err(error),
-        };
-        if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
-            return Err(invalid("may be read by others than its owner: chmod 600 it, if they have not"));
-        }
-        let seed = STANDARD.decode(text.trim()).map_err(|_| invalid("holds no key: it is not base64"))?;
-        Self::of_seed(&seed)
     }
 
     /// The public key.
@@ -156,21 +127,5 @@ mod tests {
             assert!(of_wire(&to_wire(&wrong)).is_err());
         }
         assert_eq!(of_wire(&to_wire(&checkpoint)), Ok(checkpoint));
-    }
-
-    #[test]
-    fn the_key_is_made_once_for_its_owner_only_and_refused_if_others_may_read_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit-key");
-        let made = Signer::of_file(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(Signer::of_file(&path).unwrap().key(), made.key());
-        let secret = fs::read_to_string(&path).unwrap();
-        assert!(!format!("{made:?}").contains(secret.trim()));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(Signer::of_file(&path).unwrap_err().to_string().contains("chmod 600"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        fs::write(&path, "c2hvcnQ=").unwrap();
-        assert!(Signer::of_file(&path).unwrap_err().to_string().contains("holds no key"));
     }
 }

@@ -10,6 +10,7 @@ use reach_schemas::call::AuditVerified;
 use reach_schemas::{AuditFinding, AuditMark, Timestamp};
 
 use super::{Settings, Trust};
+use crate::store::Altered;
 
 /// How many times what there may be unsigned at most there must be before that is a finding: the gateway signs when it looks,
 /// and not before.
@@ -47,6 +48,13 @@ impl Pins {
         self.keys.insert(checkpoint.key);
     }
 
+    /// Takes in a place that was signed, as the file with what signs tells it. That nothing was signed yet pins nothing.
+    pub fn keep_mark(&mut self, mark: &Mark) {
+        if mark.seq > 0 {
+            self.marks.push(*mark);
+        }
+    }
+
     /// The places in the log that are pinned.
     #[must_use]
     pub fn marks(&self) -> &[Mark] {
@@ -82,29 +90,40 @@ pub fn mark_of_wire(mark: &AuditMark) -> Option<Mark> {
     Some(Mark { seq: mark.seq, hash: mark.hash.parse().ok()? })
 }
 
-/// What a verification found; `is_end`: there are no more rows. `unsigned` is what is said if nothing is wrong otherwise.
+/// A finding as it is sent.
 #[must_use]
-pub fn verified(verifier: &Verifier, pins: &Pins, is_end: bool, unsigned: Option<Finding>) -> AuditVerified {
+pub fn told(finding: &Finding) -> AuditFinding {
+    let Finding { seq, flaw, other } = *finding;
+    AuditFinding { seq, flaw, other, message: finding.message() }
+}
+
+/// What is not laid out as the gateway does it. None: all is.
+#[must_use]
+pub fn altered(altered: &Altered) -> Option<AuditFinding> {
+    let finding = Finding { seq: 0, flaw: Flaw::Altered, other: None };
+    let message = format!("{}: {}", finding.message(), altered.what.join("; "));
+    (!altered.what.is_empty()).then(|| AuditFinding { message, ..told(&finding) })
+}
+
+/// What a verification found; `is_end`: there are no more rows. `rest` is what is said if no row and no checkpoint is bad.
+#[must_use]
+pub fn verified(verifier: &Verifier, pins: &Pins, is_end: bool, rest: Option<AuditFinding>) -> AuditVerified {
     let good = verifier.good();
     let forged = pins.forged.map(|seq| Finding { seq, flaw: Flaw::Forged, other: None });
     // A forged checkpoint beyond what was looked at comes up later.
     let forged = forged.filter(|forged| is_end || forged.seq <= good.seq);
     let findings = [verifier.finding().cloned(), forged];
-    let first = findings.into_iter().flatten().min_by_key(|finding| finding.seq).or(unsigned);
+    let first = findings.iter().flatten().min_by_key(|finding| finding.seq).map(told).or(rest);
     let is_whole = first.is_none();
     AuditVerified {
         is_whole,
-        finding: first.map(|finding| AuditFinding {
-            seq: finding.seq,
-            flaw: finding.flaw,
-            other: finding.other,
-            message: finding.message(),
-        }),
+        finding: first,
         rows: verifier.rows(),
         checkpoints: verifier.held(),
         head: mark_to_wire(&good),
         next: (is_whole && !is_end).then(|| mark_to_wire(&good)),
         keys: pins.keys.iter().map(|key| STANDARD.encode(key)).collect(),
+        accepted: verifier.accepted(),
     }
 }
 

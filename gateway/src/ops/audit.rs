@@ -1,16 +1,16 @@
 //! The audit log: what is written down in it from here, and what the operator asks of it.
 
 use reach_core::access::Grant;
-use reach_core::audit::{Checkpoint, Event, Finding, Mark, Verifier};
+use reach_core::audit::{Event, Finding, Mark, Verifier};
 use reach_schemas::call::{
     AUDIT_SEARCH_ROWS, AUDIT_VERIFY_ROWS, AuditExport, AuditRows, AuditSearch, AuditTail, AuditVerified, AuditVerify,
-    LIST_MAX, Nothing,
+    LIST_MAX,
 };
 use reach_schemas::error::Fault;
-use reach_schemas::{AuditCheckpoint, AuditKind, ErrorCode, Failure};
+use reach_schemas::{AuditKind, ErrorCode, Failure};
 
 use super::bounds;
-use crate::audit::{self, Pins, mark_of_wire, mark_to_wire, to_wire};
+use crate::audit::{self, Doubt, Pins, mark_of_wire, mark_to_wire, unvouched};
 use crate::gateway::Gateway;
 use crate::store::{AuditQuery, Command, Error};
 
@@ -61,73 +61,6 @@ impl Gateway {
             self.audit.put_back(events);
         }
         written.map(drop)
-    }
-
-    /// Signs the log as it stands and keeps the checkpoint. None: the log is empty, nobody signs, or it does not go on from
-    /// where it was signed last: what somebody wrote anew is not made good by a signature.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub(crate) async fn pin_audit(&self) -> Result<Option<Checkpoint>, Error> {
-        let settings = self.settings().audit.clone();
-        let Some(signer) = settings.signer else { return Ok(None) };
-        let head = self.store.audit_head().await?;
-        if head == Mark::origin() {
-            return Ok(None);
-        }
-        let last = settings.beside.as_ref().and_then(|beside| beside.pin());
-        if let Some(last) = last
-            && !self.stands(&last).await?
-        {
-            tracing::error!(
-                seq = last.mark.seq,
-                "the audit log is not as it was signed, and is not signed any more: see reachctl audit verify"
-            );
-            return Ok(None);
-        }
-        let checkpoint = signer.sign(head, self.now());
-        self.committer.submit(Command::PinAudit(checkpoint.clone())).await?;
-        if let Some(Err(error)) = settings.beside.map(|beside| beside.put_pin(&checkpoint)) {
-            tracing::warn!(%error, "where the audit log was signed last cannot be written beside it");
-        }
-        let wire = to_wire(&checkpoint);
-        tracing::info!(seq = wire.seq, hash = %wire.hash, at = %wire.at, key = %wire.key, signature = %wire.signature, "audit checkpoint");
-        Ok(Some(checkpoint))
-    }
-
-    /// Whether the log has the row that a checkpoint is of.
-    async fn stands(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
-        let Mark { seq, hash } = checkpoint.mark;
-        let row = AuditQuery { after: seq.saturating_sub(1), limit: 1, ..AuditQuery::default() };
-        let row = self.store.audit_list(row).await?;
-        Ok(row.first().is_some_and(|row| row.seq == seq && row.hash == hash.to_string()))
-    }
-
-    /// Writes down that the gateway starts, and says in the log if the audit log is not as it was signed last. It goes on all
-    /// the same: who cut the log off should not be able to stop the work as well.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn open_audit(&self) -> Result<(), Error> {
-        if let Some(last) = self.store.audit_checkpoint().await?
-            && !self.stands(&last).await?
-        {
-            tracing::error!(seq = last.mark.seq, "the audit log is not as it was signed: see reachctl audit verify");
-        }
-        let version = format!("version {}", env!("CARGO_PKG_VERSION"));
-        self.write_audit(vec![self.audit_event(AuditKind::GatewayStarted, "gateway").because(version)]).await
-    }
-
-    /// Writes down that the gateway stops, and what was not written yet, and signs the whole. To be called last, when
-    /// nothing runs any more.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn close_audit(&self) -> Result<(), Error> {
-        let mut events = self.audit.finish();
-        events.push(self.audit_event(AuditKind::GatewayStopped, "gateway"));
-        self.write_audit(events).await?;
-        self.pin_audit().await.map(drop)
     }
 
     /// The newest rows, oldest first.
@@ -196,11 +129,15 @@ impl Gateway {
             None => Mark::origin(),
             Some(from) => mark_of_wire(from).ok_or_else(|| invalid("`from.hash` is not 64 hexadecimal digits"))?,
         };
+        let altered = self.store.audit_altered().await?;
         let mut pins = self.audit_pins(start.seq).await?;
         if let Some(since) = &request.since {
             pins.keep(&audit::of_wire(since).map_err(|no| invalid(format!("since: {no}")))?);
         }
         let mut verifier = Verifier::new(start, pins.marks().iter().copied());
+        if !altered.is_readable {
+            return Ok(audit::verified(&verifier, &pins, true, audit::altered(&altered)));
+        }
         loop {
             let left = u64::from(limit).saturating_sub(verifier.rows());
             let chunk = u32::try_from(left).unwrap_or(CHUNK).min(CHUNK);
@@ -208,7 +145,8 @@ impl Gateway {
             verifier = next;
             if is_end || verifier.rows() >= limit.into() {
                 let unsigned = if is_end { self.audit_unsigned(&verifier, &pins).await? } else { None };
-                return Ok(audit::verified(&verifier, &pins, is_end, unsigned));
+                let rest = audit::altered(&altered).or(unsigned.as_ref().map(audit::told));
+                return Ok(audit::verified(&verifier, &pins, is_end, rest));
             }
         }
     }
@@ -217,8 +155,9 @@ impl Gateway {
     async fn audit_pins(&self, mut after: u64) -> Result<Pins, Error> {
         let beside = self.settings().audit.beside.clone();
         let mut pins = Pins::new(beside.as_ref().map(|beside| beside.trust.clone()).unwrap_or_default());
-        if let Some(last) = beside.and_then(|beside| beside.pin()) {
-            pins.keep(&last);
+        if let Some(beside) = beside {
+            beside.pin().iter().for_each(|last| pins.keep(last));
+            beside.signed().iter().for_each(|last| pins.keep_mark(last));
         }
         loop {
             let page = self.store.audit_checkpoints(after, CHECKPOINTS).await?;
@@ -228,26 +167,16 @@ impl Gateway {
         }
     }
 
-    /// Whether the end of the log should have been signed, where anybody signs.
+    /// Whether the end of the log should have been signed, where anybody signs; or nothing tells where it was signed last.
     async fn audit_unsigned(&self, verifier: &Verifier, pins: &Pins) -> Result<Option<Finding>, Error> {
         let settings = self.settings().audit.clone();
         let signed = pins.last();
+        if self.audit_doubt().await? == Some(Doubt::Untold) {
+            return Ok(Some(unvouched(verifier.good().seq)));
+        }
         let next = AuditQuery { after: signed, limit: 1, ..AuditQuery::default() };
         let next = self.store.audit_list(next).await?;
         let Some(next) = next.first().filter(|_| settings.signer.is_some()) else { return Ok(None) };
         Ok(audit::unsigned(verifier.good().seq, signed, next.at, self.now(), &settings))
-    }
-
-    /// Signs the log as it stands, for keeping elsewhere.
-    ///
-    /// # Errors
-    /// The log is empty, nobody signs, or the store cannot be read or written.
-    pub async fn audit_checkpoint(&self, _grant: Grant, _: Nothing) -> Result<AuditCheckpoint, Failure> {
-        self.write_audit(self.audit.due(self.now())).await?;
-        let checkpoint = self.pin_audit().await?;
-        let message =
-            "nothing is signed: the audit log is empty, or not as it was signed last; see reachctl audit verify";
-        let none = || Failure::new(ErrorCode::InvalidRequest, message);
-        checkpoint.as_ref().map(to_wire).ok_or_else(none)
     }
 }

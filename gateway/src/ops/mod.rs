@@ -23,6 +23,7 @@ pub mod redrive;
 pub mod report;
 pub mod route;
 pub mod servers;
+pub mod signing;
 pub mod snapshot;
 pub mod submit;
 pub mod wait;

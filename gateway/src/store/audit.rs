@@ -23,6 +23,27 @@ pub trait AuditLog {
 
     /// The checkpoint that covers most.
     fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>>;
+
+    /// What in the store is not laid out as it lays it out itself, so that rows may be lost or hidden while all that can be
+    /// read are good.
+    fn audit_altered(&self) -> Answer<'_, Altered>;
+}
+
+/// What in a store is not laid out as it lays it out itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Altered {
+    /// Each thing, in words. Nothing: all is as it should be.
+    pub what: Vec<String>,
+    /// Whether the rows can be read all the same: every table is there.
+    pub is_readable: bool,
+}
+
+impl Altered {
+    /// All is as it should be.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { what: Vec::new(), is_readable: true }
+    }
 }
 
 /// Which rows of the audit log a list holds.

@@ -64,6 +64,17 @@ pub enum Error {
         /// The newest that we know.
         known: u32,
     },
+    /// Somebody put something into the file that is none of ours, or took something out.
+    #[error(
+        "the store {file} was altered: {what}; what is written to it may be lost unseen: keep a copy, find out who did it, and take it out (sqlite3 {file} 'DROP TRIGGER NAME', or VIEW, or INDEX) or put back a backup; it was left as it is",
+        file = path.display()
+    )]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// What of it.
+        what: String,
+    },
     /// The file is damaged.
     #[error("the store {} is damaged ({what}): stop the gateway, keep the file, and put back a backup", path.display())]
     Corrupt {
@@ -106,6 +117,7 @@ impl Error {
             Self::Locked { .. }
             | Self::Foreign { .. }
             | Self::Newer { .. }
+            | Self::Altered { .. }
             | Self::Corrupt { .. }
             | Self::ReadOnly { .. }
             | Self::Unavailable { .. } => ErrorCode::StoreUnavailable,

@@ -15,7 +15,7 @@ use reach_core::task::Task;
 use reach_schemas::{AgentId, AuditRow, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, AuditLog, AuditQuery, Command, Counts, Document, IdentityRow, Key, KeyRow, OutboxAsk,
+    AgentRow, Altered, Answer, AuditLog, AuditQuery, Command, Counts, Document, IdentityRow, Key, KeyRow, OutboxAsk,
     OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query, Store, finished_at,
 };
 
@@ -154,6 +154,10 @@ impl AuditLog for MemoryStore {
 
     fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>> {
         self.answer(|tables| tables.audit.checkpoint())
+    }
+
+    fn audit_altered(&self) -> Answer<'_, Altered> {
+        self.answer(|_| Altered::none())
     }
 }
 

@@ -20,7 +20,7 @@ use reach_schemas::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use audit::{AuditLog, AuditQuery};
+pub use audit::{Altered, AuditLog, AuditQuery};
 pub use command::{Command, Document, Key, Outcome};
 pub use committer::Committer;
 pub use error::Error;

@@ -13,7 +13,7 @@ use crate::outbound::Guard;
 
 pub use client::Client;
 pub use secret::Secrets;
-pub(crate) use secret::{secret_text, write_secret};
+pub(crate) use secret::{secret_text, write_secret, write_whole};
 
 /// How webhooks are sent.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reach_core::audit::{Cell, Mark};
+use reach_core::audit::{Cell, Hash, Mark};
 use reach_gateway::audit::Signer;
 use reach_schemas::Timestamp;
 use rusqlite::Connection;
@@ -25,7 +25,7 @@ fn cell(value: &Sql) -> Cell<'_> {
 }
 
 /// Takes one agent out of the log, makes all rows older, and chains and signs what is left, with triggers as they were.
-fn written_anew(database: &Path, older_ms: i64, signer: Option<&Signer>) {
+pub(super) fn written_anew(database: &Path, older_ms: i64, signer: Option<&Signer>) {
     let file = Connection::open(database).unwrap();
     let list = |sql: &str, columns: usize| -> Vec<Vec<Sql>> {
         let mut statement = file.prepare(sql).unwrap();
@@ -71,7 +71,7 @@ fn written_anew(database: &Path, older_ms: i64, signer: Option<&Signer>) {
 }
 
 /// A gateway that has written and signed a few rows, and was stopped.
-async fn stopped(folder: &Path) -> Victim {
+pub(super) async fn stopped(folder: &Path) -> Victim {
     let mut victim = Victim::start(folder, CONFIGURATION).await;
     let client = victim.client().await;
     call(&client, "agent/register", card(json!({}))).await;
@@ -82,7 +82,7 @@ async fn stopped(folder: &Path) -> Victim {
 }
 
 #[track_caller]
-fn says(url: &str, args: &[&str], exit: i32, words: &str) {
+pub(super) fn says(url: &str, args: &[&str], exit: i32, words: &str) {
     let (exited, said) = reachctl(url, args);
     assert!(exited == exit && said.contains(words), "{args:?} {exited} {said}");
 }
@@ -102,7 +102,7 @@ async fn who_writes_the_log_anew_and_signs_it_with_a_key_of_his_own_is_found_out
     // What is told beside it may be his as well; a key that was kept elsewhere is not.
     says(&url, &[&offline[..], &["--key", own.trim()]].concat(), 1, "is not of the key that signs this log");
     victim.again().await;
-    says(&url, &["audit", "verify"], 1, "is not of the key that signs this log");
+    says(&url, &["audit", "verify"], 1, "the audit log is bad");
 }
 
 #[tokio::test]
@@ -121,6 +121,15 @@ async fn a_log_that_was_written_anew_is_not_signed_and_one_that_is_not_signed_is
     victim.stop();
     assert_eq!(std::fs::read(&pin).unwrap(), kept, "it was not signed over");
     std::fs::remove_file(&pin).unwrap();
+    says(&url, &offline, 1, "the audit log is bad");
+    // Of a log that was signed at its first row only, all else is not.
+    let first: Vec<u8> = {
+        let file = Connection::open(victim.database()).unwrap();
+        file.query_row("SELECT hash FROM audit WHERE seq = 1", [], |row| row.get(0)).unwrap()
+    };
+    let key = std::fs::read_to_string(data.join("audit-key")).unwrap();
+    let signed = format!("{}\nsigned 1 {}\n", key.lines().next().unwrap(), Hash(first.try_into().unwrap()));
+    std::fs::write(data.join("audit-key"), signed).unwrap();
     says(&url, &offline, 1, "not signed");
     says(&url, &[&offline[..], &["--accept-unsigned"]].concat(), 0, "not signed");
 }

@@ -9,7 +9,7 @@ use reach_core::task::Task;
 use reach_gateway::store::committer::WAITING_MAX;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::store::{
-    AgentRow, Answer, AuditLog, AuditQuery, Command, Committer, Counts, Document, Error, IdentityRow, KeyRow,
+    AgentRow, Altered, Answer, AuditLog, AuditQuery, Command, Committer, Counts, Document, Error, IdentityRow, KeyRow,
     OutboxAsk, OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query, Store,
 };
 use reach_schemas::{AuditRow, IdempotencyKey, TaskId, Timestamp, WebhookId};
@@ -106,6 +106,9 @@ impl AuditLog for Slow {
     }
     fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>> {
         self.inner.audit_checkpoint()
+    }
+    fn audit_altered(&self) -> Answer<'_, Altered> {
+        self.inner.audit_altered()
     }
 }
 

@@ -2,6 +2,7 @@
 //! that move from one to the other.
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 
+mod altered;
 mod audit;
 mod audit_file;
 mod committer;

@@ -125,4 +125,8 @@ pub struct AuditVerified {
     pub next: Option<AuditMark>,
     /// The keys that signed the checkpoints, in base64.
     pub keys: Vec<String>,
+    /// The last row by which an administrator accepted a log that was not as it was signed: what is before it is vouched for by
+    /// nobody. None: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<u64>,
 }

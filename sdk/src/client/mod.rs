@@ -180,6 +180,7 @@ fn is_repeatable(method: Method, params: &RawJson) -> bool {
         | Method::ServerRemove
         | Method::PolicyPut
         | Method::WebhookRetry
+        | Method::AuditAccept
         | Method::TokenIssue
         | Method::TokenCreateJoin
         | Method::TokenCreateOperator => false,

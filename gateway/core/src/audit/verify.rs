@@ -3,9 +3,12 @@
 
 use std::collections::VecDeque;
 
-use reach_schemas::AuditFlaw;
+use reach_schemas::{AuditFlaw, AuditKind};
 
-use super::chain::{Cells, Hash, Mark, link};
+use super::chain::{Cell, Cells, Hash, Mark, link};
+
+/// Where a row has what it tells.
+const KIND: usize = 1;
 
 /// How the first bad row is bad.
 pub type Flaw = AuditFlaw;
@@ -48,6 +51,12 @@ impl Finding {
             Flaw::Unsigned => format!(
                 "the rows {seq} to {other} are not signed, and should have been by now: what they say may have been written anew"
             ),
+            Flaw::Unvouched => format!(
+                "nothing tells where this log was signed last, and something should: its rows up to {other} may have been written anew"
+            ),
+            Flaw::Altered => {
+                "the database is not laid out as the gateway does it: rows may be lost or hidden".to_owned()
+            }
         }
     }
 }
@@ -82,6 +91,7 @@ pub struct Verifier {
     pinned: u64,
     suspect: Option<Suspect>,
     finding: Option<Finding>,
+    accepted: Option<u64>,
     buffer: Vec<u8>,
 }
 
@@ -100,6 +110,7 @@ impl Verifier {
             pinned: start.seq,
             suspect: None,
             finding: None,
+            accepted: None,
             buffer: Vec::new(),
         };
         verifier.check_pins();
@@ -124,6 +135,9 @@ impl Verifier {
         if stored != Some(hash) {
             self.suspect = Some(Suspect { before: self.good.hash, stored });
             return;
+        }
+        if row.cells[KIND] == Cell::Text(AuditKind::AuditAccepted.as_str().as_bytes()) {
+            self.accepted = Some(row.seq);
         }
         self.good = Mark { seq: row.seq, hash };
         self.rows += 1;
@@ -203,6 +217,12 @@ impl Verifier {
         self.rows
     }
 
+    /// The last good row by which somebody accepted a log that was not as it was signed.
+    #[must_use]
+    pub const fn accepted(&self) -> Option<u64> {
+        self.accepted
+    }
+
     /// How many signed marks were found to hold.
     #[must_use]
     pub const fn held(&self) -> u64 {
@@ -215,7 +235,7 @@ mod tests {
     use super::super::event::Event;
     use super::*;
     use proptest::prelude::*;
-    use reach_schemas::{AuditKind, Timestamp};
+    use reach_schemas::Timestamp;
 
     #[derive(Debug, Clone)]
     struct Stored {
@@ -320,6 +340,17 @@ mod tests {
         assert_eq!(verify(&changed, &[], 10), None);
         assert_eq!(verify(&changed, &[mark(&first, 4), mark(&first, 9)], 10), Some((5, Flaw::Rewritten, Some(9))));
         assert_eq!(verify(&changed, &[mark(&first, 6)], 10), None);
+    }
+
+    #[test]
+    fn the_last_row_that_accepts_what_is_before_it_is_told() {
+        let mut log = log(6);
+        (log[1].event.kind, log[3].event.kind) = (AuditKind::AuditAccepted, AuditKind::AuditAccepted);
+        let mut verifier = Verifier::new(Mark::origin(), []);
+        for row in rechained(log) {
+            verifier.push(&Row { seq: row.seq, cells: row.event.cells(), hash: &row.hash });
+        }
+        assert_eq!((verifier.accepted(), verifier.finding()), (Some(4), None));
     }
 
     #[test]

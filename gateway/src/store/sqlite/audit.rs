@@ -9,13 +9,17 @@ use reach_schemas::{AuditRow, TaskId, Timestamp};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params, params_from_iter};
 
+use super::entries;
 use super::failure::failure;
 use super::query::snapshot;
 use super::row::{count_of, number, time, time_of};
-use crate::store::{AuditQuery, Error};
+use super::schema::{identify, run_nothing};
+use crate::store::{Altered, AuditQuery, Error};
 
 /// Every value of a row in the order in which it is chained, and its number and hash.
 const COLUMNS: &str = "at, kind, actor, target, outcome, code, reason, task_id, digest, count, seq, hash";
+/// The layout with which the log came.
+const FIRST_LAYOUT: usize = 4;
 /// Where the number and the hash are among them.
 const SEQ: usize = 10;
 const HASH: usize = 11;
@@ -31,7 +35,10 @@ pub(super) fn append(file: &Connection, events: &[Event]) -> rusqlite::Result<()
         mark = mark.next(&cells);
         let values = cells.iter().map(bound);
         let rest = [ToSqlOutput::Owned(Value::Integer(number(mark.seq))), bound(&Cell::Blob(&mark.hash.0))];
-        statement.execute(params_from_iter(values.chain(rest)))?;
+        // A table that somebody made in the place of ours may take a row and keep none.
+        if statement.execute(params_from_iter(values.chain(rest)))? != 1 {
+            return Err(rusqlite::Error::StatementChangedRows(0));
+        }
     }
     Ok(())
 }
@@ -196,6 +203,7 @@ fn checkpoint_of(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
 pub struct AuditFile {
     path: std::path::PathBuf,
     file: Connection,
+    layout: usize,
 }
 
 impl AuditFile {
@@ -208,13 +216,21 @@ impl AuditFile {
         let wrong = |error| failure(path, error);
         let file = Connection::open_with_flags(path, flags).map_err(wrong)?;
         file.busy_timeout(std::time::Duration::from_secs(2)).map_err(wrong)?;
-        let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'audit'";
-        let tables: i64 = file.query_row(sql, [], |row| row.get(0)).map_err(wrong)?;
-        if tables == 0 {
+        run_nothing(&file).map_err(wrong)?;
+        let layout = identify(&file, path)?;
+        if layout < FIRST_LAYOUT {
             let found = "a database without an audit log; start this gateway on it once".to_owned();
             return Err(Error::Foreign { path: path.to_owned(), found });
         }
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self { path: path.to_owned(), file, layout })
+    }
+
+    /// As [`crate::store::AuditLog::audit_altered`].
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn altered(&self) -> Result<Altered, Error> {
+        entries::altered(&self.file, self.layout).map_err(|error| failure(&self.path, error))
     }
 
     /// As [`crate::store::AuditLog::audit_check`].

@@ -3,6 +3,7 @@
 
 mod audit;
 mod change;
+mod entries;
 mod failure;
 mod list;
 mod outbox;
@@ -22,7 +23,7 @@ use reach_core::task::Task;
 use reach_schemas::{AuditRow, IdempotencyKey, TaskId, Timestamp, WebhookId};
 
 use super::{
-    AgentRow, Answer, AuditLog, AuditQuery, Command, Counts, Document, Error, IdentityRow, KeyRow, OutboxAsk,
+    AgentRow, Altered, Answer, AuditLog, AuditQuery, Command, Counts, Document, Error, IdentityRow, KeyRow, OutboxAsk,
     OutboxCounts, OutboxDue, OutboxQuery, OutboxRow, Outcome, Query, Store,
 };
 pub use audit::AuditFile;
@@ -169,5 +170,9 @@ impl AuditLog for SqliteStore {
 
     fn audit_checkpoint(&self) -> Answer<'_, Option<Checkpoint>> {
         self.readers.read(audit::checkpoint).boxed()
+    }
+
+    fn audit_altered(&self) -> Answer<'_, Altered> {
+        self.readers.read(|file| entries::altered(file, schema::LAYOUTS.len())).boxed()
     }
 }

@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::SqliteConfig;
+use super::entries;
 use super::failure::{failure, io_failure};
 use crate::store::Error;
 
@@ -91,6 +92,7 @@ pub(super) fn open(config: &SqliteConfig) -> Result<Connection, Error> {
             source: Arc::new(io::Error::from(io::ErrorKind::PermissionDenied)),
         });
     }
+    entries::hold(&connection, path, layout)?;
     prepare_writer(&connection, config).map_err(wrong)?;
     migrate(&mut connection, layout).map_err(wrong)?;
     Ok(connection)
@@ -110,11 +112,19 @@ pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    run_nothing(connection)
+}
+
+/// Has nothing that stands in the file run or take the place of a table, also if somebody puts it in while the file is open. Our
+/// own triggers are against others.
+pub(super) fn run_nothing(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
     Ok(())
 }
 
 /// The layout of the file, 0 if it is new. Reads only.
-fn identify(connection: &Connection, path: &Path) -> Result<usize, Error> {
+pub(super) fn identify(connection: &Connection, path: &Path) -> Result<usize, Error> {
     let wrong = |error| failure(path, error);
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i32>(0));
     let application = number("PRAGMA application_id").map_err(wrong)?;

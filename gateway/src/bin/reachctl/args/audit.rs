@@ -50,6 +50,9 @@ pub(crate) enum Audit {
     },
     /// Have the gateway sign the log as it stands; keep what is printed elsewhere
     Checkpoint,
+    /// Have the gateway sign a log again that is not as it was signed last, as after a backup was put back. It is written down in
+    /// the log; what is before is vouched for by nobody
+    Accept,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use agent_reach_sdk::schemas::call::{
 };
 use agent_reach_sdk::schemas::{AuditCheckpoint, AuditFlaw};
 use reach_core::audit::{Mark, Verifier};
-use reach_gateway::audit::{Pins, Settings, Trust, of_wire, unsigned, verified};
+use reach_gateway::audit::{Pins, Settings, Told, Trust, altered, of_wire, told, unsigned, verified};
 use reach_gateway::boot::DATABASE;
 use reach_gateway::store::sqlite::AuditFile;
 use reach_gateway::store::{self, AuditQuery};
@@ -45,6 +45,7 @@ pub(crate) async fn run(
         }
         Audit::Export { after } => export(after, &session().await?).await,
         Audit::Checkpoint => session().await?.show(Method::AuditCheckpoint, &Nothing {}, render::checkpoint).await,
+        Audit::Accept => session().await?.show(Method::AuditAccept, &Nothing {}, render::accepted).await,
     }
 }
 
@@ -115,11 +116,13 @@ async fn online(since: Option<AuditCheckpoint>, session: &Session) -> Result<Aud
 
 /// Two parts as if they were one.
 fn joined(before: AuditVerified, part: AuditVerified) -> AuditVerified {
+    let accepted = part.accepted.or(before.accepted);
     let keys = before.keys.iter().filter(|key| !part.keys.contains(key)).cloned().collect::<Vec<_>>();
     AuditVerified {
         rows: before.rows + part.rows,
         checkpoints: before.checkpoints + part.checkpoints,
         keys: [keys, part.keys].concat(),
+        accepted,
         ..part
     }
 }
@@ -132,11 +135,14 @@ fn offline(data: &Path, since: Option<&AuditCheckpoint>, key: Option<&str>, out:
     }
     let wrong = |error: store::Error| Stop::Input(error.to_string());
     let file = AuditFile::open(&path).map_err(wrong)?;
-    let trust = trust(data, key)?;
-    let pin = trust.pin_of(data);
-    let mut pins = Pins::new(trust);
-    if let Some(pin) = &pin {
-        pins.keep(pin);
+    // What is told beside the log first: a gateway that runs writes that last.
+    let beside = beside(data, key)?;
+    let mut pins = Pins::new(beside.trust.clone());
+    beside.pin(&mut pins);
+    let altered_by = file.altered().map_err(wrong)?;
+    if !altered_by.is_readable {
+        let verifier = Verifier::new(Mark::origin(), []);
+        return Ok(verified(&verifier, &pins, true, altered(&altered_by)));
     }
     let mut after = 0;
     loop {
@@ -153,32 +159,31 @@ fn offline(data: &Path, since: Option<&AuditCheckpoint>, key: Option<&str>, out:
         let (next, is_end) = file.check(verifier, CHUNK).map_err(wrong)?;
         verifier = next;
         if is_end {
-            let signed = pins.last();
-            let next = AuditQuery { after: signed, limit: 1, ..AuditQuery::default() };
-            let next = file.list(&next).map_err(wrong)?;
-            let settings = Settings::default();
-            let unsigned =
-                next.first().and_then(|row| unsigned(verifier.good().seq, signed, row.at, out.look().now, &settings));
-            return Ok(verified(&verifier, &pins, true, unsigned));
+            break;
         }
         out.note(&render::so_far(&verified(&verifier, &pins, false, None)))?;
     }
+    let (head, signed) = (verifier.good().seq, pins.last());
+    let next = AuditQuery { after: signed, limit: 1, ..AuditQuery::default() };
+    let next = file.list(&next).map_err(wrong)?;
+    let settings = Settings::default();
+    let unsigned = next.first().and_then(|row| unsigned(head, signed, row.at, out.look().now, &settings));
+    let end = beside.unvouched(head, signed).or(unsigned);
+    Ok(verified(&verifier, &pins, true, altered(&altered_by).or(end.as_ref().map(told))))
 }
 
-/// Whose checkpoints are believed: the key that is named, else those that the folder tells.
-fn trust(data: &Path, key: Option<&str>) -> Result<Trust, Stop> {
-    match key {
-        None => Trust::of_folder(data).map_err(|error| {
-            let data = data.display();
-            Stop::Usage(format!(
-                "which key signs this log is not told in {data} (audit-key.pub): {error}; name it by --key"
-            ))
-        }),
-        Some(key) => match Trust::read(key) {
-            Some(trust) => Ok(trust),
-            None => Trust::of_file(Path::new(key)).map_err(|error| Stop::Usage(format!("--key {key}: {error}"))),
-        },
-    }
+/// Whose checkpoints are believed, the key that is named or else those that the folder tells; and what it tells beside the log.
+fn beside(data: &Path, key: Option<&str>) -> Result<Told, Stop> {
+    let kept = key.map(|key| match Trust::read(key) {
+        Some(trust) => Ok(trust),
+        None => Trust::of_file(Path::new(key)).map_err(|error| Stop::Usage(format!("--key {key}: {error}"))),
+    });
+    Told::of_folder(data, kept.transpose()?).map_err(|error| {
+        let data = data.display();
+        Stop::Usage(format!(
+            "which key signs this log is not told in {data} (audit-key.pub): {error}; name it by --key"
+        ))
+    })
 }
 
 fn conclude(told: &AuditVerified, accept_unsigned: bool, out: &Out) -> Result<Exit, Stop> {

@@ -65,6 +65,10 @@ pub(crate) fn verified(told: &AuditVerified, look: &Look) -> String {
             let said = format!("the audit log is not signed at its end: {}", clean(&finding.message));
             format!("{}\n{rows} and {checkpoints} are good", look.paint(Tone::Bad, &said))
         }
+        Some(finding) if [AuditFlaw::Unvouched, AuditFlaw::Altered].contains(&finding.flaw) => {
+            let said = format!("the audit log cannot be relied on: {}", clean(&finding.message));
+            format!("{}\n{rows} and {checkpoints} hang together", look.paint(Tone::Bad, &said))
+        }
         Some(finding) => {
             let said = format!("the audit log is bad at row {}: {}", finding.seq, clean(&finding.message));
             format!("{}\n{rows} before it and {checkpoints} are good", look.paint(Tone::Bad, &said))
@@ -74,10 +78,21 @@ pub(crate) fn verified(told: &AuditVerified, look: &Look) -> String {
     if told.is_whole && told.checkpoints == 0 {
         text.push_str("no checkpoint pins it: whether its end was cut off cannot be told for certain\n");
     }
+    if let Some(row) = told.accepted {
+        text.push_str(&format!(
+            "at row {row} an administrator accepted the log as it was, not as it had been signed: what is before is vouched for by nobody\n"
+        ));
+    }
     for key in &told.keys {
         text.push_str(&format!("signed by {}\n", clean(key)));
     }
     text
+}
+
+/// A log that was not as it was signed, and is signed again.
+pub(crate) fn accepted(signed: &AuditCheckpoint, look: &Look) -> String {
+    let said = format!("accepted, and signed from row {} on; what is before is vouched for by nobody\n\n", signed.seq);
+    look.paint(Tone::Warn, &said) + &checkpoint(signed, look)
 }
 
 /// A checkpoint.
