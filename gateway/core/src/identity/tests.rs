@@ -37,7 +37,7 @@ fn claims(change: impl FnOnce(&mut Claims)) -> Claims {
 
 fn proof(iat: u64, jti: &str, htu: &str) -> Proof {
     let iat = at(iat).as_ms() / 1000;
-    Proof { htm: "POST".to_owned(), htu: htu.to_owned(), iat, jti: jti.to_owned() }
+    Proof { htm: "POST".to_owned(), htu: htu.to_owned(), iat, jti: jti.to_owned(), exp: None, nbf: None }
 }
 
 const HERE: &str = "http://127.0.0.1:7340/rpc";
