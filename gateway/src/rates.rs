@@ -2,14 +2,18 @@
 //! held to it, and neither is an operator where callers are not asked who they are.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use reach_core::access::Caller;
+use reach_core::access::{Caller, Operator};
 use reach_core::rate::{Pace, Rate};
-use reach_schemas::{ErrorCode, Failure, Timestamp};
+use reach_schemas::{AgentId, ErrorCode, Failure, Span, Timestamp};
 
 /// How many agents and namespaces are counted at once.
 const COUNTED_MAX: usize = 65_536;
+/// How many tries to get in may fail.
+const TRIES: Rate = Rate { per_second: 5, burst: 100 };
+/// How long somebody is told at most to wait whose tries have failed: others may be at the same address.
+const TRIES_WAIT_MAX: Span = Span::from_mins(1);
 
 /// What may be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,30 +43,53 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Lets one more request of a caller through.
+    /// Lets one more request of an agent through.
     ///
     /// # Errors
     /// It, or its namespace, asks too fast: `overloaded`, and when to ask again.
-    pub fn admit(&self, caller: &Caller, limits: &RateLimits, now: Timestamp) -> Result<(), Failure> {
-        let operator;
-        let counted: &[(&str, Rate)] = match caller {
-            // The agent's own first: who asks too fast must not use up what its namespace has.
-            Caller::Agent { id, .. } => &[(id.as_str(), limits.caller), (id.namespace_str(), limits.namespace)],
-            Caller::Operator(named) if named.name.is_some() => {
-                // No agent's id and no namespace has a colon in it.
-                operator = caller.to_string();
-                &[(operator.as_str(), limits.operator)]
-            }
-            Caller::Operator(_) => return Ok(()),
-        };
-        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        if paces.len() + 2 > COUNTED_MAX {
-            paces.retain(|_, pace| !pace.is_idle(now));
+    pub fn admit_agent(&self, id: &AgentId, limits: &RateLimits, now: Timestamp) -> Result<(), Failure> {
+        // The agent's own first: who asks too fast must not use up what its namespace has.
+        self.admit(&[(id.as_str(), limits.caller), (id.namespace_str(), limits.namespace)], now)
+    }
+
+    /// Lets one more request of an operator through.
+    ///
+    /// # Errors
+    /// It asks too fast: `overloaded`, and when to ask again.
+    pub fn admit_operator(&self, operator: &Operator, limits: &RateLimits, now: Timestamp) -> Result<(), Failure> {
+        if operator.name.is_none() {
+            return Ok(());
         }
-        if paces.len() + 2 > COUNTED_MAX {
-            // So many are never busy at once unless their names are made up; what they used is forgiven.
-            paces.clear();
-        }
+        // No agent's id and no namespace has a colon in it.
+        self.admit(&[(&Caller::Operator(operator.clone()).to_string(), limits.operator)], now)
+    }
+
+    /// Whether somebody may try to get in.
+    ///
+    /// # Errors
+    /// Too many of its tries have failed: `overloaded`, and when to try again.
+    pub fn may_try(&self, who: &str, now: Timestamp) -> Result<(), Failure> {
+        let wait = self.paces().get(who).map_or(Ok(()), |pace| pace.look(TRIES, now));
+        wait.map_err(|wait| {
+            let message = "too many tries to get in have failed from there; nothing was looked at";
+            Failure { retry_after: Some(wait.min(TRIES_WAIT_MAX)), ..Failure::new(ErrorCode::Overloaded, message) }
+        })
+    }
+
+    /// Notes that a try to get in has failed. Those that were under way at once all count.
+    pub fn has_failed(&self, who: &str, now: Timestamp) {
+        let mut paces = self.paces();
+        make_room(&mut paces, now);
+        paces.entry(who.to_owned()).or_default().owe(TRIES, TRIES_WAIT_MAX, now);
+    }
+
+    fn paces(&self) -> MutexGuard<'_, HashMap<String, Pace>> {
+        self.paces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admit(&self, counted: &[(&str, Rate)], now: Timestamp) -> Result<(), Failure> {
+        let mut paces = self.paces();
+        make_room(&mut paces, now);
         for &(who, rate) in counted {
             let pace = match paces.get_mut(who) {
                 Some(pace) => pace,
@@ -77,17 +104,25 @@ impl Rates {
     }
 }
 
+/// Keeps those who are counted few enough for one call more.
+fn make_room(paces: &mut HashMap<String, Pace>, now: Timestamp) {
+    if paces.len() + 2 > COUNTED_MAX {
+        paces.retain(|_, pace| !pace.is_idle(now));
+    }
+    if paces.len() + 2 > COUNTED_MAX {
+        // So many are never busy at once unless their names are made up; what they used is forgiven.
+        paces.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use reach_core::access::Operator;
-    use reach_schemas::{Access, Role, Span};
+    use reach_schemas::Role;
 
     use super::*;
 
-    fn agent(id: &str) -> Caller {
-        Caller::Agent { id: id.parse().unwrap(), access: Access::default(), rulings: Arc::default() }
+    fn agent(id: &str) -> AgentId {
+        id.parse().unwrap()
     }
 
     #[test]
@@ -95,7 +130,7 @@ mod tests {
         let rates = Rates::default();
         let rate = |burst| Rate { per_second: 10, burst };
         let limits = RateLimits { caller: rate(2), namespace: rate(3), operator: rate(9) };
-        let ask = |id: &str| rates.admit(&agent(id), &limits, Timestamp::from_ms(5000));
+        let ask = |id: &str| rates.admit_agent(&agent(id), &limits, Timestamp::from_ms(5000));
         assert!(ask("a@x").is_ok() && ask("a@x").is_ok());
         let refused = ask("a@x").unwrap_err();
         assert_eq!((refused.code, refused.retry_after), (ErrorCode::Overloaded, Some(Span::from_ms(100))));
@@ -109,15 +144,15 @@ mod tests {
         let rates = Rates::default();
         let rate = |burst| Rate { per_second: 10, burst };
         let limits = RateLimits { caller: rate(9), namespace: rate(9), operator: rate(2) };
-        let operator = |name: &str| Caller::Operator(Operator { name: name.parse().ok(), role: Role::Admin });
-        let ask = |caller: &Caller| rates.admit(caller, &limits, Timestamp::from_ms(5000));
+        let operator = |name: &str| Operator { name: name.parse().ok(), role: Role::Admin };
+        let ask = |operator: &Operator| rates.admit_operator(operator, &limits, Timestamp::from_ms(5000));
         assert!(ask(&operator("alice")).is_ok() && ask(&operator("alice")).is_ok());
         let refused = ask(&operator("alice")).unwrap_err();
         assert_eq!((refused.code, refused.retry_after), (ErrorCode::Overloaded, Some(Span::from_ms(100))));
         assert!(refused.message.starts_with("operator:alice asks"), "{}", refused.message);
         assert!(ask(&operator("bob")).is_ok());
         for _ in 0..100 {
-            assert!(ask(&Caller::OPERATOR).is_ok());
+            assert!(ask(&Operator { name: None, role: Role::Admin }).is_ok());
         }
     }
 
@@ -126,8 +161,24 @@ mod tests {
         let rates = Rates::default();
         for number in 0..COUNTED_MAX + 10 {
             let caller = agent(&format!("a{number}@n{number}"));
-            rates.admit(&caller, &RateLimits::default(), Timestamp::from_ms(5000)).unwrap();
+            rates.admit_agent(&caller, &RateLimits::default(), Timestamp::from_ms(5000)).unwrap();
         }
         assert!(rates.paces.lock().unwrap().len() <= COUNTED_MAX);
+    }
+
+    #[test]
+    fn tries_that_fail_are_bounded_however_many_are_under_way_and_are_forgiven_in_time() {
+        let (rates, at) = (Rates::default(), |secs: u64| Timestamp::from_ms(5000 + 1000 * secs));
+        for _ in 0..TRIES.burst {
+            assert!(rates.may_try("a", at(0)).is_ok());
+            rates.has_failed("a", at(0));
+        }
+        let refused = rates.may_try("a", at(0)).unwrap_err();
+        assert_eq!((refused.code, refused.retry_after), (ErrorCode::Overloaded, Some(Span::from_ms(200))));
+        assert!(rates.may_try("b", at(0)).is_ok());
+        // A thousand more had begun before.
+        (0..1000).for_each(|_| rates.has_failed("a", at(0)));
+        assert_eq!(rates.may_try("a", at(0)).unwrap_err().retry_after, Some(TRIES_WAIT_MAX));
+        assert!(rates.may_try("a", at(59)).is_err() && rates.may_try("a", at(61)).is_ok());
     }
 }

@@ -19,6 +19,8 @@ mod ended;
 mod matrix;
 #[path = "identity/oauth.rs"]
 mod oauth;
+#[path = "identity/pace.rs"]
+mod pace;
 #[path = "identity/relay.rs"]
 mod relay;
 #[path = "identity/roads.rs"]
@@ -33,5 +35,7 @@ mod servers;
 mod signer;
 #[path = "identity/strangers.rs"]
 mod strangers;
+#[path = "identity/turned_away.rs"]
+mod turned_away;
 #[path = "identity/world.rs"]
 mod world;

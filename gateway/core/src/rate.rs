@@ -23,21 +23,45 @@ pub struct Pace {
 
 const US_PER_S: u64 = 1_000_000;
 
+const fn us(at: Timestamp) -> u64 {
+    at.as_ms().saturating_mul(1000)
+}
+
+/// How far apart they are at an even pace, in microseconds.
+fn every(rate: Rate) -> u64 {
+    US_PER_S / u64::from(rate.per_second.max(1))
+}
+
+/// How far ahead of that they may be.
+fn ahead(rate: Rate) -> u64 {
+    every(rate) * u64::from(rate.burst.max(1) - 1)
+}
+
 impl Pace {
     /// Lets one more through.
     ///
     /// # Errors
     /// It comes too early: how long to wait.
     pub fn take(&mut self, rate: Rate, now: Timestamp) -> Result<(), Span> {
-        let now_us = now.as_ms().saturating_mul(1000);
-        let every = US_PER_S / u64::from(rate.per_second.max(1));
-        let ahead = every * u64::from(rate.burst.max(1) - 1);
-        let free_us = self.next_us.saturating_sub(ahead);
-        if free_us > now_us {
-            return Err(Span::from_ms((free_us - now_us).div_ceil(1000)));
-        }
-        self.next_us = self.next_us.max(now_us) + every;
+        self.look(rate, now)?;
+        self.next_us = self.next_us.max(us(now)) + every(rate);
         Ok(())
+    }
+
+    /// Whether one more would be let through now.
+    ///
+    /// # Errors
+    /// It comes too early: how long to wait.
+    pub fn look(&self, rate: Rate, now: Timestamp) -> Result<(), Span> {
+        let free_us = self.next_us.saturating_sub(ahead(rate));
+        let early_us = free_us.saturating_sub(us(now));
+        if early_us == 0 { Ok(()) } else { Err(Span::from_ms(early_us.div_ceil(1000))) }
+    }
+
+    /// Counts one more that was not held up, also beyond what may be used: who owes waits longer, but no longer than `most`.
+    pub fn owe(&mut self, rate: Rate, most: Span, now: Timestamp) {
+        let last = us(now) + ahead(rate) + most.as_ms().saturating_mul(1000);
+        self.next_us = (self.next_us.max(us(now)) + every(rate)).min(last);
     }
 
     /// Whether nothing of the rate is used any more.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
-use reach_core::access::Operator;
+use reach_core::access::{Caller, Operator};
 use reach_core::identity::{Book, Claims, Principal, Rejection};
 use reach_schemas::{ErrorCode, Failure, Role, Timestamp};
 
@@ -38,6 +38,27 @@ pub fn bearer(headers: &HeaderMap) -> Presented<'_> {
     }
 }
 
+/// Somebody whose token is not accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stranger {
+    /// What it is told.
+    pub failure: Failure,
+    /// Whose token it was, where it was one of ours: for the audit log.
+    pub was: Option<String>,
+}
+
+impl Stranger {
+    fn of(failure: Failure) -> Self {
+        Self { failure, was: None }
+    }
+
+    /// What the audit log calls it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.was.clone().unwrap_or_else(|| Pass::Nobody.to_string())
+    }
+}
+
 /// A refusal for want of a token that is believed.
 pub(crate) fn refused(rejection: Rejection) -> Failure {
     Failure::new(rejection.code(), format!("the token is not accepted: {rejection}"))
@@ -54,7 +75,7 @@ impl Identity {
     ///
     /// # Errors
     /// What it shows is not believed.
-    pub(crate) fn authenticate(&self, headers: &HeaderMap, now: Timestamp) -> Result<(Pass, bool), Failure> {
+    pub(crate) fn authenticate(&self, headers: &HeaderMap, now: Timestamp) -> Result<(Pass, bool), Stranger> {
         if self.mode() == Mode::Open {
             return Ok((Pass::Open, false));
         }
@@ -62,9 +83,11 @@ impl Identity {
             Presented::Nothing => Ok((Pass::Nobody, false)),
             Presented::Unreadable => {
                 let message = "`Authorization` is not one bearer token: write `Authorization: Bearer TOKEN`, once";
-                Err(Failure::new(ErrorCode::Unauthenticated, message))
+                Err(Stranger::of(Failure::new(ErrorCode::Unauthenticated, message)))
             }
-            Presented::Token(token) => self.read(token, now).map_err(refused),
+            Presented::Token(token) => self
+                .read(token, now)
+                .map_err(|rejection| Stranger { failure: refused(rejection), was: self.was(token) }),
         }
     }
 
@@ -76,8 +99,7 @@ impl Identity {
             let operator = Operator { name: Some(row.name.clone()), role: row.role };
             return Ok((Pass::Operator(Arc::new(OperatorPass { operator, hash: Some(hash) })), false));
         }
-        if self.settings.operator_key.as_ref().is_some_and(|key| is_equal(key.reveal(), token)) {
-            let operator = Operator { name: None, role: Role::Admin };
+        if let Some(operator) = self.folder_operator(token) {
             return Ok((Pass::Operator(Arc::new(OperatorPass { operator, hash: None })), false));
         }
         let claims = self.claims(token).ok_or(Rejection::Foreign)?;
@@ -88,6 +110,22 @@ impl Identity {
         };
         let is_new = is_newer && self.note_used(&agent, &claims, now);
         Ok((Pass::Agent(Arc::new(AgentPass::new(agent, &claims))), is_new))
+    }
+
+    /// Who has the key in the gateway's own folder. None: the text is not that key.
+    pub(crate) fn folder_operator(&self, token: &str) -> Option<Operator> {
+        let key = self.settings.operator_key.as_ref()?;
+        is_equal(key.reveal(), token).then_some(Operator { name: None, role: Role::Admin })
+    }
+
+    /// Whose token it is, good or not. None: none that we gave out and know of.
+    fn was(&self, token: &str) -> Option<String> {
+        if token.starts_with(OPERATOR_PREFIX) {
+            let (hash, book) = (hash(token), self.book());
+            let row = book.operators.values().find(|row| row.hash == hash)?;
+            return Some(Caller::Operator(Operator { name: Some(row.name.clone()), role: row.role }).to_string());
+        }
+        self.claims(token)?.agent().map(|agent| agent.to_string())
     }
 
     /// What an agent's token says, if one of our keys signed it.

@@ -10,7 +10,7 @@ mod settings;
 mod signing;
 mod state;
 
-pub use authenticate::{Presented, bearer};
+pub use authenticate::{Presented, Stranger, bearer};
 pub(crate) use jwt::{SignedProof, point, read_assertion, read_proof, thumbprint};
 pub(crate) use pass::Who;
 pub use pass::{AgentPass, Pass, Speaker};

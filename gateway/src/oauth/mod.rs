@@ -6,9 +6,9 @@ mod metadata;
 mod token;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use reach_schemas::{ErrorCode, Failure};
+use reach_schemas::{ErrorCode, Failure, Span};
 use serde_json::{Value, json};
 
 use crate::gateway::Gateway;
@@ -93,16 +93,23 @@ struct Refused {
     code: ErrorCode,
     error: &'static str,
     description: String,
+    /// When to come again.
+    retry_after: Option<Span>,
 }
 
 impl Refused {
     fn new(error: &'static str, description: impl Into<String>) -> Self {
         let (status, code) = (StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest);
-        Self { status, code, error, description: description.into() }
+        Self { status, code, error, description: description.into(), retry_after: None }
     }
 
     fn into_response(self) -> Response<Bytes> {
-        document(self.status, &json!({ "error": self.error, "error_description": self.description }))
+        let told = json!({ "error": self.error, "error_description": self.description });
+        let mut response = document(self.status, &told);
+        if let Some(wait) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_ms().div_ceil(1000)));
+        }
+        response
     }
 }
 
@@ -112,9 +119,11 @@ impl From<Failure> for Refused {
         let error = match status {
             StatusCode::UNAUTHORIZED => "invalid_client",
             StatusCode::FORBIDDEN => "unauthorized_client",
+            StatusCode::TOO_MANY_REQUESTS => "temporarily_unavailable",
             status if status.is_server_error() => "server_error",
             _ => "invalid_request",
         };
-        Self { status, code: failure.code, error, description: failure.message }
+        let Failure { code, message, retry_after, .. } = failure;
+        Self { status, code, error, description: message, retry_after }
     }
 }

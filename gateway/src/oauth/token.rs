@@ -2,7 +2,8 @@
 //! asked about (RFC 7662).
 
 use http::HeaderMap;
-use reach_core::identity::Claims;
+use reach_core::access::{Caller, Operator};
+use reach_core::identity::{Claims, OperatorRow};
 use reach_schemas::{ErrorCode, Failure};
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::form::Form;
 use super::{Refused, SCOPE, TOKEN};
 use crate::gateway::Gateway;
 use crate::identity::Pass;
-use crate::ops::identity::Introspected;
+use crate::ops::identity::{EndedToken, Introspected};
 
 /// The only kind of assertion there is.
 const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -97,15 +98,45 @@ pub(super) async fn about(
 }
 
 pub(super) async fn revoke(gateway: &Gateway, about: About) -> Result<Value, Refused> {
-    gateway.end_token(&about.by, &about.token).await?;
-    Ok(json!({}))
+    match gateway.end_token(&about.by, &about.token).await? {
+        EndedToken::Ended => Ok(json!({})),
+        EndedToken::Unsupported => Err(Refused::new(
+            "unsupported_token_type",
+            "tokens of this kind are not ended here: a join token ends by being used or by its time, and the gateway's \
+             own key with the gateway",
+        )),
+    }
 }
 
 pub(super) fn introspect(gateway: &Gateway, about: &About) -> Value {
     match gateway.introspect(&about.by, &about.token) {
         Introspected::Inactive => json!({ "active": false }),
-        Introspected::Active(claims) => active(&claims),
+        Introspected::Agent(claims) => active(&claims),
+        Introspected::Operator(operator, row) => {
+            let (iss, sub) = (gateway.identity().audience(), Caller::Operator(operator.clone()).to_string());
+            operators(&operator, (iss, &sub), row.as_deref())
+        }
     }
+}
+
+/// What is told of an operator's token; of the key in the gateway's own folder there is no more to tell.
+fn operators(operator: &Operator, (iss, sub): (&str, &str), row: Option<&OperatorRow>) -> Value {
+    let mut told = json!({
+        "active": true,
+        "token_type": "Bearer",
+        "scope": operator.role.to_string(),
+        "sub": sub,
+        "aud": iss,
+        "iss": iss,
+    });
+    if let (Some(row), Some(told)) = (row, told.as_object_mut()) {
+        told.insert("username".to_owned(), json!(row.name));
+        told.insert("iat".to_owned(), json!(row.made_at.as_ms() / 1000));
+        if let Some(at) = row.expires_at {
+            told.insert("exp".to_owned(), json!(at.as_ms() / 1000));
+        }
+    }
+    told
 }
 
 fn active(claims: &Claims) -> Value {

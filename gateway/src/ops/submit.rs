@@ -125,7 +125,7 @@ impl Gateway {
             let prepare = |place| self.prepare(place, &scope, grant, submit.clone(), is_waited_for);
             let prepared = match place.and_then(prepare) {
                 Ok(prepared) => prepared,
-                Err(refusal) => return self.refuse(&scope, submit, print, refusal).await,
+                Err(refusal) => return self.refuse_unless_known(&scope, submit, print, refusal).await,
             };
             let key = submit.idempotency_key.clone().zip(print).map(|(key, print)| Key {
                 scope: scope.clone(),
@@ -286,7 +286,7 @@ impl Gateway {
     }
 
     /// A request that nobody fits may still be a repeat of one that somebody did.
-    async fn refuse(
+    async fn refuse_unless_known(
         &self,
         scope: &str,
         submit: &Submit,

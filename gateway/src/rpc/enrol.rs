@@ -49,9 +49,21 @@ impl Registering {
             Self::Card(card) => {
                 context.gateway.register(context.grant(Method::AgentRegister, None)?, *card, session).await
             }
-            Self::Enrolment(enrolment) => context.gateway.enrol(*enrolment, host(context), session).await,
+            Self::Enrolment(enrolment) => {
+                let has_join = enrolment.join.is_some();
+                trying(context, has_join, context.gateway.enrol(*enrolment, host(context), session)).await
+            }
         }
     }
+}
+
+/// What shows a join token or a secret may be a guess.
+async fn trying<T>(
+    context: &Context,
+    has_join: bool,
+    attempt: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    if has_join { context.gateway.trying((&context.pass, context.from), attempt).await } else { attempt.await }
 }
 
 fn host(context: &Context) -> Option<&str> {
@@ -64,5 +76,6 @@ pub(super) async fn register(context: &Context, params: Option<&RawValue>) -> Ou
 }
 
 pub(super) async fn issue(context: &Context, request: TokenIssue) -> Result<AgentToken, Failure> {
-    context.gateway.issue(request, host(context)).await
+    let has_join = request.join.is_some();
+    trying(context, has_join, context.gateway.issue(request, host(context))).await
 }

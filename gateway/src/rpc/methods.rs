@@ -1,6 +1,7 @@
 //! The method table at work: each method's params are read, the caller is granted what the method needs, and the use
 //! case answers. The same for HTTP, WebSocket and stdio.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use reach_core::access::Grant;
@@ -39,6 +40,8 @@ pub struct Context {
     pub gone: CancellationToken,
     /// Over what it came: `http`, `websocket` or `stdio`.
     pub transport: &'static str,
+    /// The address that it came from, where there is one.
+    pub from: Option<IpAddr>,
 }
 
 /// A connection over which the gateway can speak first.
@@ -80,6 +83,13 @@ impl Context {
         Ok(HeartbeatAnswer { token: self.gateway.next_token(&self.pass)?, ..answer })
     }
 
+    /// Refuses a call before it is begun, for who it is by, or for how much that one asks.
+    pub fn refuse(&self, method: &str, failure: Failure) -> ErrorObjectOwned {
+        // What is not in the table has no name of the caller's in the audit log.
+        let what = Method::by_name(method).map_or("(another method)", Method::name);
+        error_of(self.gateway.refuse(&self.pass, what, failure), None)
+    }
+
     /// Writes down that a call was refused. What is taken on as a task is written down where it is refused.
     pub fn refused(&self, what: &str, code: ErrorCode, message: &str) {
         self.gateway.refused(self.pass.to_string(), what, code, message);
@@ -97,13 +107,21 @@ pub(super) fn answer<T: Serialize>(result: Result<T, Failure>) -> Outcome {
 /// # Errors
 /// The error object of whatever went wrong.
 pub async fn dispatch(context: &Context, call: Call<'_>) -> Outcome {
+    if let Err(too_fast) = context.gateway.count(&context.pass) {
+        return Err(context.refuse(&call.method, too_fast));
+    }
     let Some(method) = Method::by_name(&call.method) else {
         return Err(refusal(ErrorCode::MethodNotFound, no_method(&call.method)));
     };
     let asked = Asked { transport: context.transport, parent: context.traceparent };
     let flaw = |outcome: &Outcome| outcome.as_ref().err().map(|error| error.message().to_owned());
     let work = while_known(context, method, call);
-    let outcome = asked.answer(context.gateway.spans(), || method.name().into(), work, flaw).await;
+    asked.answer(context.gateway.spans(), || method.name().into(), work, flaw).await
+}
+
+/// Carries a call out, and writes down that it was refused. What is taken on as a task is written down where that is.
+async fn written_down(context: &Context, gone: &CancellationToken, method: Method, call: Call<'_>) -> Outcome {
+    let outcome = carry_out(context, gone, method, call).await;
     if let Err(error) = &outcome
         && !matches!(method, Method::Reach | Method::TaskSubmit)
         && !asks_for_proof(error)
@@ -121,12 +139,12 @@ async fn while_known(context: &Context, method: Method, call: Call<'_>) -> Outco
     match &context.pass {
         pass @ (Pass::Agent(_) | Pass::Operator(_)) if may_wait => {
             let gone = context.gone.child_token();
-            let work = Box::pin(carry_out(context, &gone, method, call));
-            let done = Box::pin(context.gateway.while_known(pass, &gone, work)).await;
+            let work = Box::pin(written_down(context, &gone, method, call));
+            let done = Box::pin(context.gateway.while_known((pass, method.name()), &gone, work)).await;
             done.unwrap_or_else(|failure| Err(error_of(failure, None)))
         }
         Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_) => {
-            carry_out(context, &context.gone, method, call).await
+            written_down(context, &context.gone, method, call).await
         }
     }
 }

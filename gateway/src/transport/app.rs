@@ -17,7 +17,7 @@ use super::drain::Drain;
 use super::mcp::Published;
 use super::paths::{Behind, PATHS, Path};
 use super::servers::{self, Servers};
-use super::{HttpSettings, door, http, mcp, oauth, rest, ws};
+use super::{HttpSettings, connection, door, http, mcp, oauth, rest, ws};
 use crate::gateway::Gateway;
 use crate::mcp::server::Server;
 use crate::oauth::Asked;
@@ -49,6 +49,7 @@ impl App {
             traceparent: None,
             gone: CancellationToken::new(),
             transport: "http",
+            from: connection::from(extensions),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{Request, header};
+use http::{Extensions, Request, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -36,7 +37,7 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// A place among the open connections. Whoever holds it keeps the connection counted, and the drain waiting.
 pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
-    _of_peer: PeerPlace,
+    of_peer: PeerPlace,
     _token: TaskTrackerToken,
     _counted: Connected,
 }
@@ -48,8 +49,17 @@ impl Place {
         token: TaskTrackerToken,
         counted: Connected,
     ) -> Self {
-        Self { _permit: permit, _of_peer: of_peer, _token: token, _counted: counted }
+        Self { _permit: permit, of_peer, _token: token, _counted: counted }
     }
+}
+
+/// Whom a request comes from: an address, or a network that stands for one.
+#[derive(Debug, Clone, Copy)]
+struct CameFrom(IpAddr);
+
+/// Whom a request comes from.
+pub(super) fn from(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get().map(|CameFrom(from)| *from)
 }
 
 /// How connections are spoken on.
@@ -101,6 +111,7 @@ pub(super) async fn serve(stream: TcpStream, port: Arc<Port>, place: Arc<Place>)
     let service = service_fn(|request: Request<Incoming>| {
         has_asked.store(true, Ordering::Relaxed);
         let mut request = request.map(|body| Body::new(Lingering::new(body)));
+        request.extensions_mut().insert(CameFrom(place.of_peer.peer()));
         if request.headers().contains_key(header::UPGRADE) {
             // The upgraded connection goes on after this function has returned.
             request.extensions_mut().insert(Arc::clone(&place));

@@ -1,12 +1,13 @@
 //! What WebSocket and stdio have in common: a peer with whom both sides ask and answer, over one stream of texts in
 //! and one out. Frames are begun in the order in which they come, and end in any; a slow one holds nobody up.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
-use jsonrpsee_types::ErrorObjectOwned;
 use reach_schemas::{ErrorCode, Failure, RawJson, Span};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -19,13 +20,15 @@ use crate::identity::{Pass, Speaker};
 use crate::mcp::server::Server;
 use crate::ops::identity::Ended;
 use crate::rpc::methods::{Connection, Context};
-use crate::rpc::{Frame, Limits, answer_frame, error_of};
+use crate::rpc::{Call, Frame, Limits, answer_frame};
 use crate::sessions::Handle;
 
 /// How many frames of one peer may be worked on at once: each takes a seat, and a long one takes more.
 const SEATS: u32 = 1024;
 /// A frame takes one more seat for each of these bytes.
 const SEAT_BYTES: usize = 16 * 1024;
+/// How long a peer that may not speak any more has to wait for its last answers at most.
+const LAST_ANSWERS: Duration = Duration::from_secs(6);
 /// How many answers may wait to be sent while more frames are taken in.
 const ANSWERS_MAX: usize = 64;
 
@@ -66,20 +69,21 @@ pub(super) struct Outgoing {
 }
 
 impl Conversation {
-    /// Opens a session with a peer, over a transport and by the name by which the peer called the gateway, if it did by one.
+    /// Opens a session with a peer, over a transport, by the name by which the peer called the gateway, if it did by one, and
+    /// from where it did.
     /// None: it was closed at once.
     pub(super) fn open(
         gateway: &Arc<Gateway>,
         pass: Pass,
         drain: &Drain,
-        (transport, host): (&'static str, Option<Arc<str>>),
+        (transport, host, from): (&'static str, Option<Arc<str>>, Option<IpAddr>),
     ) -> Option<(Self, Outgoing)> {
         let at_close = Arc::clone(gateway);
         let (handle, pushes) = gateway.sessions().open(move |agents| at_close.disconnected(&agents));
         let connection = Connection { session: handle.id(), sender: handle.sender()? };
         Some(Self::over(gateway, pass.clone(), drain, pushes, |_, gone| {
             let (gateway, connection, gone) = (Arc::clone(gateway), Some(connection), gone.clone());
-            let context = Context { gateway, pass, host, connection, traceparent: None, gone, transport };
+            let context = Context { gateway, pass, host, connection, traceparent: None, gone, transport, from };
             Dialect::Rpc { context, handle: Arc::new(handle) }
         }))
     }
@@ -126,25 +130,46 @@ impl Conversation {
     pub(super) async fn hear(&self, frame: Bytes) {
         let (seat, refusal) = match self.gateway.check(&self.pass).and_then(|()| self.seat(frame.len())) {
             Ok(seat) => (Some(seat), None),
-            Err(failure) => (None, Some(error_of(failure, None))),
+            Err(failure) => (None, Some(failure)),
         };
         let mut answer: Answering = match &self.dialect {
             Dialect::Rpc { context, handle } => {
                 let (context, handle) = (context.clone(), Arc::downgrade(handle));
-                Box::pin(Asked { context, handle, overdue: self.drain.overdue.clone(), refusal }.answer(frame))
+                let asked = Asked { context, handle, overdue: self.drain.overdue.clone(), refusal };
+                Box::pin(asked.answer(frame.clone()))
             }
-            Dialect::Mcp(peer) => Box::pin(peer.answer(frame, refusal)),
+            Dialect::Mcp(peer) => Box::pin(peer.answer(frame.clone(), refusal)),
         };
         // The first step is taken here: it keeps frames in order, and most are done by it.
         match std::future::poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
             Poll::Ready(text) => send(&self.answers, text, seat).await,
-            Poll::Pending => self.go_on(answer, seat),
+            Poll::Pending => self.go_on(answer, self.turned_away(frame), seat),
+        }
+    }
+
+    /// What a frame that is worked on is answered with once the peer is not known any more. None: each of its calls sees to
+    /// that itself, or it does not come to that.
+    fn turned_away(&self, frame: Bytes) -> Option<Answering> {
+        match (&self.dialect, &self.pass) {
+            (Dialect::Mcp(peer), pass @ (Pass::Agent(_) | Pass::Operator(_))) => {
+                Some(Box::pin(peer.turned_away(Arc::clone(&self.gateway), pass.clone(), frame)))
+            }
+            (Dialect::Rpc { .. }, _) | (Dialect::Mcp(_), Pass::Open | Pass::Nobody) => None,
         }
     }
 
     /// Waits until the peer may not speak any more.
     pub(super) async fn ended(&self) -> Ended {
         self.gateway.ended(&self.pass).await
+    }
+
+    /// Ends it because the peer may not speak any more: nothing new is said to it, and what was begun has its answers.
+    pub(super) async fn end(self) {
+        let Self { dialect, seats, _gone_when_dropped: gone, .. } = self;
+        drop(dialect);
+        // The semaphore is never closed; what takes longer is not answered.
+        let _ = tokio::time::timeout(LAST_ANSWERS, seats.acquire_many(SEATS)).await;
+        drop(gone);
     }
 
     /// Says something that answers no frame.
@@ -163,16 +188,32 @@ impl Conversation {
         })
     }
 
-    fn go_on(&self, answer: Answering, seat: Option<OwnedSemaphorePermit>) {
+    fn go_on(&self, mut answer: Answering, turned_away: Option<Answering>, seat: Option<OwnedSemaphorePermit>) {
         let (answers, gone) = (self.answers.clone(), self.gone.clone());
         tokio::spawn(async move {
             let is_over = async {
                 gone.cancelled().await;
                 tokio::time::sleep(WITHOUT_CALLER).await;
             };
+            tokio::pin!(is_over);
+            let turned_away = async {
+                match turned_away {
+                    Some(told) => told.await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                text = answer => send(&answers, text, seat).await,
-                () = is_over => {}
+                biased;
+                told = turned_away => {
+                    send(&answers, told, seat).await;
+                    // What was begun goes on as if the peer had gone away, which it is about to.
+                    tokio::select! {
+                        _ = answer => {}
+                        () = is_over => {}
+                    }
+                }
+                text = &mut answer => send(&answers, text, seat).await,
+                () = &mut is_over => {}
             }
         });
     }
@@ -216,7 +257,7 @@ struct Asked {
     context: Context,
     handle: Weak<Handle>,
     overdue: CancellationToken,
-    refusal: Option<ErrorObjectOwned>,
+    refusal: Option<Failure>,
 }
 
 impl Asked {
@@ -232,8 +273,8 @@ impl Asked {
                 tracing::debug!(id = response.id.get(), "an answer came that nobody waits for");
             }
         }
-        let handler = async |call| match &self.refusal {
-            Some(refusal) => Err(refusal.clone()),
+        let handler = async |call: Call<'_>| match &self.refusal {
+            Some(failure) => Err(self.context.refuse(&call.method, failure.clone())),
             None => run(&self.context, &self.overdue, call).await,
         };
         answer_frame(frame, &limits, handler).await

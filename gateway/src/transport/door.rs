@@ -16,7 +16,9 @@ use super::paths::template_of;
 use super::until::Until;
 use crate::envelope::{error_of, refused};
 use crate::identity::{Mode, Pass};
+use crate::mcp::server::Waits;
 use crate::mcp::wire::sse;
+use crate::ops::identity::Ended;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Where a client finds out how it can get a token (RFC 9728).
@@ -36,19 +38,36 @@ fn is_for_newcomers(method: &Method, path: &str) -> bool {
     *method == Method::POST && matches!(path, "/rpc" | "/agent/register")
 }
 
-/// Lets a request in, with what was found out of who it is by; or says why not.
+/// Where frames of JSON-RPC come in: what they ask is counted, and refused, call by call.
+fn is_of_frames(path: &str) -> bool {
+    path == "/rpc" || path == mcp::PATH || path.starts_with("/servers/")
+}
+
+/// Lets a request in, with what was found out of who it is by; or says why not. Who is known is counted here, whatever it asks
+/// for.
 pub(super) fn admit(app: &App, request: &mut Request) -> Result<Pass, Response> {
     name_the_host(request);
     let path = request.uri().path();
     let pass = match app.gateway.authenticate(request.headers()) {
         Ok(Pass::Nobody) if !is_public(path) && !is_for_newcomers(request.method(), path) => {
-            let failure = app.gateway.check(&Pass::Nobody).err();
-            return Err(turned_away(app, path, request.headers(), failure.unwrap_or_else(unknown)));
+            let failure = app.gateway.check(&Pass::Nobody).err().unwrap_or_else(unknown);
+            let failure = app.gateway.refuse(&Pass::Nobody, template_of(path), failure);
+            return Err(turned_away(app, path, request.headers(), failure));
         }
         Ok(pass) => pass,
         Err(_) if is_public(path) => Pass::Nobody,
-        Err(failure) => return Err(turned_away(app, path, request.headers(), failure)),
+        Err(stranger) => {
+            let (who, failure) = (stranger.name(), stranger.failure);
+            app.gateway.refused(who, template_of(path), failure.code, &failure.message);
+            return Err(turned_away(app, path, request.headers(), failure));
+        }
     };
+    if !is_of_frames(path)
+        && let Err(too_fast) = app.gateway.count(&pass)
+    {
+        let too_fast = app.gateway.refuse(&pass, template_of(path), too_fast);
+        return Err(problem(too_fast.into()));
+    }
     request.extensions_mut().insert(pass.clone());
     Ok(pass)
 }
@@ -68,10 +87,10 @@ fn unknown() -> Failure {
     Failure::new(ErrorCode::Unauthenticated, "it is not known who calls")
 }
 
+/// What is answered to one who is not let in, or not any more. That it was refused is written down already.
 fn turned_away(app: &App, path: &str, headers: &HeaderMap, failure: Failure) -> Response {
     let code = failure.code;
-    app.gateway.refused(Pass::Nobody.to_string(), template_of(path), code, &failure.message);
-    let mut response = if path == "/rpc" || path == mcp::PATH || path.starts_with("/servers/") {
+    let mut response = if is_of_frames(path) {
         let text = refused(error_of(failure, None));
         (StatusCode::UNAUTHORIZED, [(header::CONTENT_TYPE, JSON)], text).into_response()
     } else {
@@ -183,10 +202,10 @@ pub(super) async fn while_known(
 ) -> Response {
     let Some(asked) = asked else { return answer.await };
     let answer = std::pin::pin!(answer);
-    let ended = std::pin::pin!(app.gateway.ended(pass));
+    let ended = std::pin::pin!(app.gateway.turned_away(pass, template_of(&asked.path)));
     tokio::select! {
         biased;
-        ended = ended => turned_away(app, &asked.path, &asked.headers, ended.failure),
+        failure = ended => turned_away(app, &asked.path, &asked.headers, failure),
         response = answer => response,
     }
 }
@@ -198,12 +217,22 @@ pub(super) fn come_again(response: &mut Response, wait: Option<Span>) {
     }
 }
 
-/// A stream of events ends when its reader may not read it any more.
-pub(super) fn guarded(app: &Arc<App>, pass: Pass, response: Response) -> Response {
+/// A stream of events ends when its reader may not read it any more; the calls that wait on it are told why. `what` was asked
+/// for, in our own words.
+pub(super) fn guarded(app: &Arc<App>, pass: Pass, what: &'static str, response: Response) -> Response {
     match pass {
         Pass::Agent(_) | Pass::Operator(_) if sse::is_stream(response.headers()) => {
             let gateway = Arc::clone(&app.gateway);
-            let ended = Box::pin(async move { drop(gateway.ended(&pass).await) });
+            let waits = response.extensions().get::<Waits>().cloned();
+            let ended = Box::pin(async move {
+                let Ended { failure, .. } = gateway.ended(&pass).await;
+                // A stream that only stays open until its reader lets go of it is over already.
+                if waits.as_ref().is_some_and(Waits::is_over) {
+                    return None;
+                }
+                let failure = gateway.refuse(&pass, what, failure);
+                waits.map(|waits| waits.refused(&failure))
+            });
             response.map(|body| Body::new(Until { body, ended }))
         }
         Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_) => response,

@@ -35,6 +35,13 @@ impl Peers {
     }
 }
 
+impl PeerPlace {
+    /// Whose it is.
+    pub(super) const fn peer(&self) -> IpAddr {
+        self.peer
+    }
+}
+
 impl Drop for PeerPlace {
     fn drop(&mut self) {
         let mut open = self.peers.lock();

@@ -31,7 +31,7 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let drain = Drain::new(stop);
-    let Some(opened) = Conversation::open(&gateway, Pass::Open, &drain, ("stdio", None)) else { return Ok(()) };
+    let Some(opened) = Conversation::open(&gateway, Pass::Open, &drain, ("stdio", None, None)) else { return Ok(()) };
     converse(&gateway, &drain, opened, reader, writer).await
 }
 

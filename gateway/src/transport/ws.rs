@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::tungstenite;
 
 use super::app::{App, problem};
-use super::connection::Place;
+use super::connection::{self, Place};
 use super::conversation::{Conversation, Outgoing, Text};
 use super::door;
 use crate::rest::Problem;
@@ -46,7 +46,8 @@ impl From<Text> for Message {
 pub(super) async fn get(app: Arc<App>, request: Request) -> Response {
     let pass = door::pass_of(request.extensions());
     let host = door::called_by(&app, request.headers()).map(Arc::from);
-    let open = |app: &App| Conversation::open(&app.gateway, pass, &app.drain, ("websocket", host));
+    let from = connection::from(request.extensions());
+    let open = move |app: &App| Conversation::open(&app.gateway, pass, &app.drain, ("websocket", host, from));
     upgrade(app, request, &[], open).await
 }
 
@@ -87,7 +88,11 @@ async fn converse(socket: WebSocket, app: &App, (conversation, outgoing): (Conve
     let (close, closing) = oneshot::channel();
     let hearing = async {
         let last = read(&mut stream, &conversation, app.settings.body_max).await;
-        drop(conversation);
+        if last.as_ref().is_some_and(|last| matches!(last.code, NOT_KNOWN | SUPERSEDED)) {
+            conversation.end().await;
+        } else {
+            drop(conversation);
+        }
         // The writer may have ended first.
         let _ = close.send(last);
         stream

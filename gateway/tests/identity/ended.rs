@@ -15,10 +15,11 @@ use super::attacks::parts;
 use super::world::{Agent, OPERATOR_KEY, Said, World, pass};
 
 /// By what a token ends, and what its holder is told then.
-const ENDS: [(&str, &str); 3] = [("supersede", "superseded"), ("revoke", "token_revoked"), ("jti", "token_revoked")];
+pub(crate) const ENDS: [(&str, &str); 3] =
+    [("supersede", "superseded"), ("revoke", "token_revoked"), ("jti", "token_revoked")];
 
 /// Has an agent's token end; by another copy, whose token is given.
-async fn end(world: &World, agent: &Agent, how: &str) -> Option<String> {
+pub(crate) async fn end(world: &World, agent: &Agent, how: &str) -> Option<String> {
     let params = match how {
         "revoke" => json!({ "agent_id": agent.id }),
         "jti" => json!({ "agent_id": agent.id, "jti": parts(&agent.token).1["jti"] }),
@@ -52,6 +53,7 @@ fn context(world: &World, token: &str) -> Context {
         traceparent: None,
         gone: CancellationToken::new(),
         transport: "http",
+        from: None,
     }
 }
 
@@ -61,7 +63,7 @@ async fn dispatched(context: Context, method: &str, params: Value) -> Value {
     serde_json::from_slice(&answer.unwrap()).unwrap()
 }
 
-async fn submitted(world: &World, asker: &Agent, worker: &Agent) -> String {
+pub(crate) async fn submitted(world: &World, asker: &Agent, worker: &Agent) -> String {
     let params = json!({ "to_agent": worker.id, "capability": "work", "params": { "iban": "SECRET" } });
     asker.call(world, "task/submit", params).await.result()["task_id"].as_str().unwrap().to_owned()
 }
@@ -153,7 +155,7 @@ async fn work_that_was_taken_while_the_token_ended_goes_back() {
 }
 
 /// The roads over which a caller waits.
-const ROADS: [&str; 7] = [
+pub(crate) const ROADS: [&str; 7] = [
     "task/wait",
     "reach",
     "GET /tasks/{id}/result",
@@ -163,7 +165,13 @@ const ROADS: [&str; 7] = [
     "tools/call reach_submit",
 ];
 
-async fn ask(world: &World, road: &str, (asker, session): (&Agent, &str), worker: &Agent, task: &str) -> Said {
+pub(crate) async fn ask(
+    world: &World,
+    road: &str,
+    (asker, session): (&Agent, &str),
+    worker: &Agent,
+    task: &str,
+) -> Said {
     let token = Some(asker.token.as_str());
     let submit = json!({ "to_agent": worker.id, "capability": "work", "params": {}, "wait": "30s" });
     let tool = async |name: &str, arguments: Value| {

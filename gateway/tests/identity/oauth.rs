@@ -110,6 +110,16 @@ async fn a_client_that_pretends_is_told_invalid_client() {
     ] {
         let refused = post(&world, "/oauth/token", None, &asking(&said)).await;
         assert_eq!((refused.status, &refused.json["error"]), (401, &json!("invalid_client")), "{what}: {refused:?}");
+        let told = refused.json["error_description"].as_str().unwrap();
+        let claim = match what {
+            "it came before" => "`jti` was used before",
+            "for another" => "`aud` is neither",
+            "over" => "`exp` is past",
+            "good for days" => "`exp` is more than 10m ahead",
+            "not yet" => "`nbf` is yet to come",
+            _ => "is no JWT that is signed (EdDSA) by the key that is known of its `sub`",
+        };
+        assert!(told.contains(claim), "{what}: {told}");
     }
     let head = json!({ "alg": "none" });
     let forged = format!(
@@ -183,6 +193,61 @@ async fn a_token_is_ended_and_asked_about_by_whom_it_concerns() {
     assert_eq!(ask(Some(OPERATOR_KEY)).await.json, json!({ "active": false }));
     assert_eq!(end(OPERATOR_KEY).await, 200, "to end it twice is no mistake");
     assert_eq!(post(&world, "/oauth/revoke", Some(OPERATOR_KEY), &[("token", "nonsense")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_operators_token_is_ended_by_whoever_has_it_or_an_administrator_and_then_it_works_no_more() {
+    let world = World::new().await;
+    let agent = world.agent("news@media").await;
+    let ask = async |by: &str, token: &str| post(&world, "/oauth/introspect", Some(by), &[("token", token)]).await.json;
+    let end = async |by: &str, token: &str| post(&world, "/oauth/revoke", Some(by), &[("token", token)]).await;
+    for role in ["viewer", "operator", "admin"] {
+        let by_itself = world.operator(&format!("own-{role}"), role).await;
+        let by_admin = world.operator(&format!("other-{role}"), role).await;
+        for (token, by, name) in [(&by_itself, by_itself.as_str(), "own"), (&by_admin, OPERATOR_KEY, "other")] {
+            let told = ask(by, token).await;
+            let named = format!("{name}-{role}");
+            assert_eq!(
+                (&told["active"], &told["scope"], &told["username"]),
+                (&json!(true), &json!(role), &json!(named))
+            );
+            assert_eq!((&told["sub"], told.get("exp")), (&json!(format!("operator:{named}")), None));
+            assert_eq!(ask(&agent.token, token).await, json!({ "active": false }), "it is none of an agent's business");
+            assert_eq!(end(&agent.token, token).await.status, 403);
+            let ended = end(by, token).await;
+            assert_eq!((ended.status, &ended.json), (200, &json!({})));
+            world.call(Some(token), "agent/list", json!({})).await.refused("unauthenticated");
+            assert_eq!(ask(OPERATOR_KEY, token).await, json!({ "active": false }));
+            assert_eq!(end(OPERATOR_KEY, token).await.status, 200, "to end it twice is no mistake");
+        }
+    }
+    let (viewer, operator) = (world.operator("v", "viewer").await, world.operator("o", "operator").await);
+    for (by, token) in [(&viewer, &operator), (&operator, &viewer), (&operator, &agent.token)] {
+        assert_eq!(end(by, token).await.status, 403);
+        assert_eq!(ask(by, token).await["active"], true);
+    }
+    // One that the name was given anew is another, and stays.
+    let newer = world.operator("o", "operator").await;
+    assert_eq!(end(OPERATOR_KEY, &operator).await.status, 200);
+    assert_eq!(world.call(Some(&newer), "agent/list", json!({})).await.status, 200);
+    let rows = world.call(Some(OPERATOR_KEY), "audit/search", json!({ "kind": "token.revoked" })).await;
+    assert_eq!(rows.result()["rows"].as_array().unwrap().len(), 6, "{rows:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_ended_so_is_said_to_be_so_and_is_told_as_it_is() {
+    let world = World::new().await;
+    let join = world.join("*@media").await;
+    for token in [OPERATOR_KEY, join.as_str()] {
+        let said = post(&world, "/oauth/revoke", Some(OPERATOR_KEY), &[("token", token)]).await;
+        assert_eq!((said.status, &said.json["error"]), (400, &json!("unsupported_token_type")), "{said:?}");
+    }
+    let told = post(&world, "/oauth/introspect", Some(OPERATOR_KEY), &[("token", OPERATOR_KEY)]).await.json;
+    assert_eq!((&told["active"], &told["sub"]), (&json!(true), &json!("operator")));
+    // No call is let in by a join token.
+    let told = post(&world, "/oauth/introspect", Some(OPERATOR_KEY), &[("token", &join)]).await.json;
+    assert_eq!(told, json!({ "active": false }));
+    assert_eq!(Agent::new("a@media").shows_key(&world, Some(&join)).await.status, 200);
 }
 
 #[tokio::test]

@@ -9,11 +9,12 @@ use reach_gateway::audit;
 use reach_gateway::clock::Clock;
 use reach_gateway::gateway::{Gateway, Settings};
 use reach_gateway::identity::{self, KeyHome, Mode};
+use reach_gateway::rates::RateLimits;
 use reach_gateway::store::memory::MemoryStore;
 use reach_gateway::store::{IdentityRow, Store};
 use reach_gateway::transport::{HttpSettings, serve};
 use reach_gateway::worker::{self, recovery};
-use reach_schemas::{Secret, Timestamp};
+use reach_schemas::{ErrorCode, Secret, Timestamp};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -98,13 +99,19 @@ fn settings(folder: &TempDir) -> Settings {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let (store, folder) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
-        Self::start(store, folder, Clock::start(), 0).await
+        Self::with(RateLimits::default()).await
     }
 
-    async fn start(store: Arc<dyn Store>, folder: TempDir, clock: Clock, port: u16) -> Self {
+    /// A gateway whose callers are held to these rates.
+    pub(crate) async fn with(rates: RateLimits) -> Self {
+        let (store, folder) = (Arc::new(MemoryStore::new()), tempfile::tempdir().unwrap());
+        Self::start((store, folder, rates), Clock::start(), 0).await
+    }
+
+    async fn start((store, folder, rates): (Arc<dyn Store>, TempDir, RateLimits), clock: Clock, port: u16) -> Self {
         let stop = CancellationToken::new();
-        let gateway = gateway_over(settings(&folder), Arc::clone(&store), clock);
+        let settings = Settings { rates, ..settings(&folder) };
+        let gateway = gateway_over(settings, Arc::clone(&store), clock);
         gateway.identity().open_keys(gateway.now()).unwrap();
         recovery::recover(&gateway).await.unwrap();
         drop(worker::start(&gateway, &stop));
@@ -127,11 +134,32 @@ impl World {
         (&mut old.served).await.unwrap().unwrap();
         let folder = std::mem::replace(&mut old.folder, tempfile::tempdir().unwrap());
         drop(old);
-        Self::start(store, folder, Clock::starting_at(now), port).await
+        Self::start((store, folder, RateLimits::default()), Clock::starting_at(now), port).await
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.gateway.now()
+    }
+
+    /// All rows of calls that were refused, oldest first: by whom, what, the error and how often. To be asked once.
+    pub(crate) async fn refusals(&self) -> Vec<(String, String, String, u64)> {
+        // Those alike are counted for a minute.
+        pass(Duration::from_secs(61)).await;
+        let barrier = "barrier";
+        self.gateway.refused(barrier, "", ErrorCode::Forbidden, "");
+        loop {
+            let params = json!({ "kind": "call.refused", "limit": 500 });
+            let told = self.call(Some(OPERATOR_KEY), "audit/search", params).await;
+            let rows = told.result()["rows"].as_array().unwrap();
+            if rows.iter().any(|row| row["actor"] == barrier) {
+                let text = |row: &Value, member: &str| row[member].as_str().unwrap_or_default().to_owned();
+                let rows = rows.iter().rev().filter(|row| row["actor"] != barrier);
+                let told =
+                    |row| (text(row, "actor"), text(row, "target"), text(row, "code"), row["count"].as_u64().unwrap());
+                return rows.map(told).collect();
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Everything that is kept of who is known.

@@ -12,7 +12,7 @@ mod tickets;
 #[cfg(test)]
 mod tests;
 
-pub use assertion::{Assertion, Audience};
+pub use assertion::{Assertion, AssertionFlaw, Audience};
 pub use book::{Book, Joining, Refusal};
 pub use claims::{Claims, Confirmation, Lifetimes, Rejection};
 pub use keys::{KeyState, MAX_AGE, Schedule, Turn, turn};

@@ -37,7 +37,7 @@ fn claims(change: impl FnOnce(&mut Claims)) -> Claims {
 
 fn proof(iat: u64, jti: &str, htu: &str) -> Proof {
     let iat = at(iat).as_ms() / 1000;
-    Proof { htm: "POST".to_owned(), htu: htu.to_owned(), iat, jti: jti.to_owned() }
+    Proof { htm: "POST".to_owned(), htu: htu.to_owned(), iat, jti: jti.to_owned(), exp: None, nbf: None }
 }
 
 const HERE: &str = "http://127.0.0.1:7340/rpc";
@@ -282,18 +282,18 @@ fn what_a_client_says_of_itself_is_believed_once_for_us_and_for_now() {
     };
     let again = admit(&said(|_| {}), &known, 0).unwrap();
     assert_eq!((again.generation, again.proven_at), (1, at(0)), "other tokens stay as good as they were");
-    assert_eq!(admit(&said(|_| {}), &again, 0), Err(ProofFlaw::Replayed));
+    assert_eq!(admit(&said(|_| {}), &again, 0), Err(AssertionFlaw::Replayed));
     assert_eq!(
         admit(&said(|a| a.aud = Audience::One("https://there".to_owned())), &known, 0),
-        Err(ProofFlaw::Elsewhere)
+        Err(AssertionFlaw::Elsewhere)
     );
     assert_eq!(
         admit(&said(|a| a.exp += 660), &known, 0),
-        Err(ProofFlaw::Stale),
+        Err(AssertionFlaw::Long),
         "its id would be remembered for too long"
     );
-    assert_eq!(admit(&said(|_| {}), &known, 120), Err(ProofFlaw::Stale));
-    assert_eq!(admit(&said(|a| a.nbf = Some(a.exp + 1)), &known, 0), Err(ProofFlaw::Stale));
+    assert_eq!(admit(&said(|_| {}), &known, 120), Err(AssertionFlaw::Over));
+    assert_eq!(admit(&said(|a| a.nbf = Some(a.exp + 1)), &known, 0), Err(AssertionFlaw::Early));
     assert_eq!(admit(&said(|_| {}), &known.revoked_all(), 0).map(|again| again.generation), Ok(2));
     assert_eq!(said(|_| {}).client(), Some(agent("news@media")));
     assert_eq!(said(|a| a.iss = "sport@media".to_owned()).client(), None);

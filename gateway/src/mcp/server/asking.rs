@@ -36,6 +36,14 @@ pub const METHODS: &[&str] = &[
     "tasks/cancel",
 ];
 
+/// What is not in the table has no name of the caller's in the audit log.
+const ANOTHER: &str = "(another method)";
+
+/// What the audit log calls a method.
+pub(super) fn named(method: &str) -> &'static str {
+    METHODS.iter().find(|known| **known == method).copied().unwrap_or(ANOTHER)
+}
+
 /// Who asks, in which way, and how it is answered.
 pub(super) struct Asking<'a> {
     pub(super) server: &'a Server,
@@ -74,14 +82,13 @@ impl Asking<'_> {
 
     /// Answers a message, unless it was called off.
     pub(super) async fn say(&self, call: Call<'_>) -> Said {
-        // What is not in the table has no name of the caller's in the audit log.
         let method = METHODS.iter().find(|method| **method == call.method).copied();
         let outcome = self.answer(method, call).await;
         if let Err(error) = &outcome
             && let Some(code) = ErrorCode::by_number(error.code())
             && !self.line.is_silenced()
         {
-            self.note_refused(method.unwrap_or("(another method)"), code, error.message());
+            self.note_refused(method.unwrap_or(ANOTHER), code, error.message());
         }
         if self.line.is_silenced() { Said::Nothing } else { Said::Outcome(outcome) }
     }
@@ -93,7 +100,8 @@ impl Asking<'_> {
             return Err(refusal(ErrorCode::InvalidRequest, "`id` must be a string or a number"));
         }
         if !self.is_counted {
-            self.server.pace(self.speaker).map_err(|failure| error_of(failure, None))?;
+            // It is written down with whatever else is refused.
+            self.server.gateway.count_speaker(self.speaker).map_err(|failure| error_of(failure, None))?;
         }
         let id = id.get();
         let Some(method) = method else { return Err(no_method(&call.method)) };

@@ -2,9 +2,9 @@
 //! one that says its revision in `_meta` stands alone, all others belong to the session that `initialize` opens.
 
 use bytes::Bytes;
-use reach_schemas::ErrorCode;
+use reach_schemas::{ErrorCode, Failure};
 
-use super::asking::{Asking, meta, opening};
+use super::asking::{Asking, meta, named, opening};
 use super::{Line, Server, Session, stateless};
 use crate::envelope::{Answer, Call, Frame, Id, Limits, Message, Outcome, error_of, refusal};
 use crate::mcp::wire::Era;
@@ -31,6 +31,16 @@ impl Server {
         }
     }
 
+    /// Refuses every call of a frame, each under its own id.
+    pub async fn refuse(&self, session: &Session, frame: &[u8], failure: &Failure) -> Option<Bytes> {
+        let (limits, pass) = (Limits::of_peer(self.gateway.texts()), session.speaker.pass());
+        let refuse = async |call: Call<'_>| -> Outcome {
+            let failure = self.gateway.refuse(&pass, named(&call.method), failure.clone());
+            Err(error_of(failure, None))
+        };
+        answer_frame(Frame::parse(frame, &limits), &limits, refuse).await
+    }
+
     /// A message of the stateless era.
     async fn answer_alone(&self, session: &Session, call: Call<'_>, line: &Line) -> Option<Bytes> {
         let asking = Asking {
@@ -46,7 +56,10 @@ impl Server {
         let limits = Limits::of(self.gateway.texts());
         let answer = async |call: Call<'_>| match meta(call.params).and_then(|meta| stateless::check_meta(&meta)) {
             Ok(()) => asking.say(call).await,
-            Err(error) => Said::Outcome(Err(error)),
+            Err(error) => {
+                self.note_error(&session.speaker, named(&call.method), &error);
+                Said::Outcome(Err(error))
+            }
         };
         answer_frame(Frame::Single(Message::Call(call)), &limits, answer).await
     }
@@ -54,7 +67,7 @@ impl Server {
     /// A message before any handshake.
     fn answer_first(&self, session: &Session, call: &Call<'_>) -> Option<Bytes> {
         let id = call.id?;
-        if let Err(failure) = self.pace(&session.speaker) {
+        if let Err(failure) = self.pace(&session.speaker, named(&call.method)) {
             return Some(Answer { id, outcome: Err(error_of(failure, None)) }.into_bytes());
         }
         let outcome: Outcome = match opening(call) {
@@ -71,6 +84,9 @@ impl Server {
                 Err(refusal(ErrorCode::InvalidRequest, message))
             }
         };
+        if let Err(error) = &outcome {
+            self.note_error(&session.speaker, named(&call.method), error);
+        }
         Some(Answer { id, outcome }.into_bytes())
     }
 }

@@ -21,9 +21,11 @@ mod result;
 mod session;
 mod stateless;
 mod tasks;
+mod waits;
 
 use std::sync::Arc;
 
+use jsonrpsee_types::ErrorObjectOwned;
 use reach_core::access::Grant;
 use reach_schemas::{AgentId, ErrorCode, Failure, Method};
 
@@ -37,6 +39,7 @@ pub use line::Line;
 pub use post::{NoSession, Posted, agent_of};
 pub use publish::SERVER_CARD;
 pub use session::{Next, Session, SessionLimits, Stream};
+pub use waits::Waits;
 
 /// The header by which a caller says in which agent's name it speaks: without it, in its own, or as the operator.
 pub const AGENT_HEADER: &str = "reach-agent";
@@ -149,12 +152,19 @@ impl Server {
         self.gateway.grant_counted(&speaker.pass(), speaker.agent(), method)
     }
 
-    /// Counts one more request of a speaker.
+    /// Writes down that something was refused in the words of JSON-RPC, or of MCP, which has errors of its own.
+    fn note_error(&self, speaker: &Speaker, what: &str, error: &ErrorObjectOwned) {
+        let code = ErrorCode::by_number(error.code()).unwrap_or(ErrorCode::InvalidRequest);
+        self.note_refused(speaker, what, code, error.message());
+    }
+
+    /// Counts one more request of a speaker. `what`: what it asks for, for the audit log if it may not just now.
     ///
     /// # Errors
     /// It, or its namespace, asks too fast.
-    pub fn pace(&self, speaker: &Speaker) -> Result<(), Failure> {
-        self.gateway.count_request(&self.gateway.caller(speaker))
+    pub fn pace(&self, speaker: &Speaker, what: &str) -> Result<(), Failure> {
+        let counted = self.gateway.count_speaker(speaker);
+        counted.inspect_err(|failure| self.note_refused(speaker, what, failure.code, &failure.message))
     }
 
     fn view(&self, speaker: &Speaker) -> Arc<View> {

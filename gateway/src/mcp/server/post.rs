@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use jsonrpsee_types::ErrorObjectOwned;
 use reach_schemas::{AgentId, ErrorCode, Span};
 
-use super::asking::{Asking, meta, opening};
+use super::asking::{Asking, meta, named, opening};
 use super::{AGENT_HEADER, Line, Server, Session, Stream, stateless};
 use crate::envelope::{Answer, Call, Flaw, Frame, Id, Limits, Message, error_of, refusal};
 use crate::identity::{Pass, Speaker};
@@ -66,8 +66,9 @@ impl Server {
             Err(failure) => return Posted::error(StatusCode::FORBIDDEN, id_of(&frame), error_of(failure, None)),
         };
         // The messages of a batch are counted one by one, as they are answered.
-        if let (Frame::Single(_), Err(failure)) = (&frame, self.pace(&speaker)) {
-            self.note_refused(&speaker, ENDPOINT, failure.code, &failure.message);
+        if matches!(frame, Frame::Single(_))
+            && let Err(failure) = self.pace(&speaker, ENDPOINT)
+        {
             let retry_after = failure.retry_after;
             let refused = Posted::error(StatusCode::TOO_MANY_REQUESTS, id_of(&frame), error_of(failure, None));
             return Posted { retry_after, ..refused };
@@ -115,6 +116,7 @@ impl Server {
             }
         });
         if let Err(error) = checked {
+            self.note_error(speaker, named(&call.method), &error);
             return Posted::error(StatusCode::BAD_REQUEST, id, error);
         }
         if call.is_notification() {
@@ -146,9 +148,12 @@ impl Server {
 
     fn post_opening(&self, call: &Call<'_>, speaker: Speaker) -> Posted {
         let Some(opening) = opening(call) else { return Posted::accepted() };
+        let answer = Answer { id: call.id.unwrap_or(Id::NULL), outcome: opening.answer() };
+        if let Err(error) = &answer.outcome {
+            self.note_error(&speaker, named(&call.method), error);
+        }
         let opened = opening.revision().map(|revision| self.sessions.open(speaker, revision));
         let status = if opened.is_some() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        let answer = Answer { id: call.id.unwrap_or(Id::NULL), outcome: opening.answer() };
         Posted { opened, ..Posted::said(status, Some(answer.into_bytes())) }
     }
 
@@ -209,11 +214,16 @@ impl Server {
         answer_frame(frame, &limits, answer).await
     }
 
-    /// The session that a request names.
+    /// The session that a request names. If there is none, that is written down.
     ///
     /// # Errors
-    /// It names none (400), or one that is not there, so that the client opens another (404).
+    /// It names none (400), or one that is not there or another's, so that the client opens another (404).
     pub fn session_of(&self, headers: &HeaderMap, speaker: &Speaker) -> Result<Arc<Session>, NoSession> {
+        let session = self.session_named(headers, speaker);
+        session.inspect_err(|NoSession(_, error)| self.note_error(speaker, ENDPOINT, error))
+    }
+
+    fn session_named(&self, headers: &HeaderMap, speaker: &Speaker) -> Result<Arc<Session>, NoSession> {
         let bad = |error| NoSession(StatusCode::BAD_REQUEST, error);
         if let Some(version) = stateless::one(headers, header::PROTOCOL_VERSION).map_err(bad)?
             && Revision::by_name(version).is_none()

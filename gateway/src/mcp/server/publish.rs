@@ -45,7 +45,6 @@ impl Server {
     pub fn ai_catalog(&self, base: &str, speaker: &Speaker) -> Result<Value, Failure> {
         let publisher = base.split("://").nth(1).unwrap_or(base);
         let publisher = publisher.rsplit_once(':').map_or(publisher, |(host, _)| host);
-        self.pace(speaker)?;
         let mut entries = vec![json!({
             "identifier": format!("urn:air:{publisher}:gateway"),
             "displayName": "Agent-Reach",
@@ -69,7 +68,8 @@ impl Server {
     /// # Errors
     /// There is none that the caller may see.
     pub fn agent_card(&self, base: &str, speaker: &Speaker, asked: AgentId) -> Result<Value, Failure> {
-        let grant = self.pace(speaker).and_then(|()| self.grant(speaker, Method::AgentGet));
+        // The request was counted when it came in.
+        let grant = self.gateway.count_named(speaker).and_then(|()| self.grant(speaker, Method::AgentGet));
         let shown = grant.and_then(|grant| self.gateway.agent(grant, &AgentRef { agent_id: asked }));
         let noted = |failure: &Failure| {
             self.note_refused(speaker, "/agents/{id}/agent-card.json", failure.code, &failure.message)
@@ -79,7 +79,8 @@ impl Server {
 
     fn cards(&self, speaker: &Speaker) -> Result<Vec<AgentCard>, Failure> {
         let request = AgentList { namespace: None, limit: Some(LIST_MAX), after: None };
-        let agents = self.grant(speaker, Method::AgentList).and_then(|grant| self.gateway.agents(grant, &request));
+        let grant = self.gateway.count_named(speaker).and_then(|()| self.grant(speaker, Method::AgentList));
+        let agents = grant.and_then(|grant| self.gateway.agents(grant, &request));
         let noted = |failure: &Failure| {
             self.note_refused(speaker, "/.well-known/ai-catalog.json", failure.code, &failure.message)
         };

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::in_flight::InFlight;
+use super::waits::Waits;
 use crate::identity::Speaker;
 use crate::mcp::wire::Revision;
 
@@ -113,10 +114,10 @@ impl Session {
         self.closed.cancel();
     }
 
-    /// Begins a stream that the client can take up again.
+    /// Begins a stream that the client can take up again, on which these calls wait.
     #[must_use]
-    pub fn begin_stream(&self) -> Arc<Stream> {
-        self.streams.begin()
+    pub fn begin_stream(&self, waits: Waits) -> Arc<Stream> {
+        self.streams.begin(waits)
     }
 
     /// Is done once the session is over.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::settle::Change;
 use crate::gateway::Gateway;
 use crate::identity::authenticate::{nobody, refused};
-use crate::identity::{Identity, Pass, Speaker, Who};
+use crate::identity::{Identity, Pass, Speaker, Stranger, Who};
 use crate::store::IdentityRow;
 
 /// How long work may go on that is to end because its caller is not known any more.
@@ -43,7 +43,7 @@ impl Gateway {
     ///
     /// # Errors
     /// What it shows is not believed.
-    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Pass, Failure> {
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Pass, Stranger> {
         let (pass, is_new) = self.identity.authenticate(headers, self.now())?;
         if let (true, Pass::Agent(agent), Some(me)) = (is_new, &pass, self.me.upgrade()) {
             let agent = agent.agent_id.clone();
@@ -72,6 +72,21 @@ impl Gateway {
             Pass::Nobody => Err(nobody()),
             Pass::Open | Pass::Agent(_) | Pass::Operator(_) => self.identity.check(pass, self.now()).map_err(refused),
         }
+    }
+
+    /// Refuses a call for who it is by, or for how fast that one asks: it is written down in the caller's name. `what`: what
+    /// it asked for, in our own words.
+    #[must_use]
+    pub fn refuse(&self, pass: &Pass, what: &str, failure: Failure) -> Failure {
+        self.refused(pass.to_string(), what, failure.code, &failure.message);
+        failure
+    }
+
+    /// Waits until a call ends because what was found out of its caller holds no more, and refuses it: every call that
+    /// waits comes by here, over whichever transport.
+    pub async fn turned_away(&self, pass: &Pass, what: &str) -> Failure {
+        let Ended { failure, .. } = self.ended(pass).await;
+        self.refuse(pass, what, failure)
     }
 
     /// Waits until what was found out of a caller holds no more.
@@ -125,9 +140,10 @@ impl Gateway {
     /// It has not shown who it is or is not believed any more, may not speak in the name that it says, may not do what the
     /// method does, or asks too fast.
     pub fn grant(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
-        let caller = self.known(pass, named)?;
-        self.count_request(&caller)?;
-        authorize(caller, method.permission()).map_err(|denial| denied(&denial))
+        self.check(pass)?;
+        let speaker = self.speaker(pass, named.cloned())?;
+        self.count_named(&speaker)?;
+        authorize(self.caller(&speaker), method.permission()).map_err(|denial| denied(&denial))
     }
 
     /// As [`Gateway::grant`], for what a request does beyond its first step, or a stream whenever it says something: how fast
@@ -136,21 +152,9 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::grant`], but for the pace.
     pub fn grant_counted(&self, pass: &Pass, named: Option<&AgentId>, method: Method) -> Result<Grant, Failure> {
-        authorize(self.known(pass, named)?, method.permission()).map_err(|denial| denied(&denial))
-    }
-
-    /// Who a caller is, if it still is who it has shown to be and may speak in the name that it says.
-    fn known(&self, pass: &Pass, named: Option<&AgentId>) -> Result<Caller, Failure> {
         self.check(pass)?;
-        Ok(self.caller(&self.speaker(pass, named.cloned())?))
-    }
-
-    /// Counts one more request of a caller.
-    ///
-    /// # Errors
-    /// It, or its namespace, asks too fast: `overloaded`, and when to ask again.
-    pub fn count_request(&self, caller: &Caller) -> Result<(), Failure> {
-        self.rates.admit(caller, &self.settings().rates, self.now())
+        let caller = self.caller(&self.speaker(pass, named.cloned())?);
+        authorize(caller, method.permission()).map_err(|denial| denied(&denial))
     }
 
     /// The agent's next token, if it is time for it: for the answer to a heartbeat.
@@ -165,14 +169,14 @@ impl Gateway {
     }
 
     /// Does what may wait long, for as long as its caller may have the answer. If that ends before, the answer is what
-    /// the caller's next call would be told, at once: `gone` is cancelled, by which `work` is to end soon, and it has a
-    /// moment for that, so that what it had begun to store has its effects and what it took goes back.
+    /// the caller's next call would be told, at once, and it is written down: `gone` is cancelled, by which `work` is to end
+    /// soon, and it has a moment for that, so that what it had begun to store has its effects and what it took goes back.
     ///
     /// # Errors
     /// What was found out of the caller holds no more.
     pub async fn while_known<T>(
         &self,
-        pass: &Pass,
+        (pass, what): (&Pass, &str),
         gone: &CancellationToken,
         work: impl Future<Output = T>,
     ) -> Result<T, Failure> {
@@ -180,7 +184,7 @@ impl Gateway {
         // Whether the caller is still known is looked at before each step of the work.
         tokio::select! {
             biased;
-            Ended { failure, .. } = self.ended(pass) => {
+            failure = self.turned_away(pass, what) => {
                 gone.cancel();
                 let _ = tokio::time::timeout(MOMENT, work).await;
                 Err(failure)

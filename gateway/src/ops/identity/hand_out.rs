@@ -106,14 +106,27 @@ impl Gateway {
         let by = grant.caller().to_string();
         match (agent_id, operator) {
             (Some(agent), None) => self.revoke_agent(&by, &agent, jti.as_deref(), forget_key).await,
-            (None, Some(operator)) if jti.is_none() && !forget_key => self.revoke_operator(&by, &operator).await,
+            (None, Some(operator)) if jti.is_none() && !forget_key => self.revoke_operator(&by, &operator, None).await,
             (Some(_) | None, Some(_) | None) => Err(wrong("name one of `agent_id` and `operator`")),
         }
     }
 
-    async fn revoke_operator(&self, by: &str, name: &OperatorName) -> Result<Revoked, Failure> {
+    /// Ends the token of an operator; of several that it had one after another, the one with this hash.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(super) async fn revoke_operator(
+        &self,
+        by: &str,
+        name: &OperatorName,
+        hash: Option<&str>,
+    ) -> Result<Revoked, Failure> {
         let _turn = self.identity.changing.lock().await;
         let row = self.identity.book().operators.get(name).cloned();
+        if row.as_ref().is_some_and(|row| hash.is_some_and(|hash| hash != row.hash)) {
+            // The name was given another meanwhile, by which this one has ended.
+            return Ok(Revoked { generation: None });
+        }
         let row = row.ok_or_else(|| wrong(format!("operator: {name} has no token")))?;
         let told = self.audit_event(AuditKind::TokenRevoked, by).on(name.as_str());
         self.keep_identity(Change::Take(IdentityRow::Operator(row)), vec![told]).await?;

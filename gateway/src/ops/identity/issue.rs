@@ -63,6 +63,8 @@ impl Gateway {
             let admitted = book.admit(&joining, now, self.identity.settings().lifetimes.skew).map_err(refused)?;
             (admitted, join.and_then(|hash| book.joins.get(&hash).cloned()))
         };
+        // Only who has proven something uses up what the agent has.
+        self.count_agent(&agent)?;
         self.refuse_own(&agent)?;
         may()?;
         // A join token is used up first: of two that come with it, on whichever gateway, one gets in.

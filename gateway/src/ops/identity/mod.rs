@@ -3,8 +3,9 @@
 mod access;
 mod hand_out;
 mod issue;
+mod pace;
 mod settle;
 mod vouch;
 
 pub use access::Ended;
-pub use vouch::Introspected;
+pub use vouch::{EndedToken, Introspected};

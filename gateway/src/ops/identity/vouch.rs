@@ -3,27 +3,52 @@
 
 use std::sync::Arc;
 
-use reach_core::access::Grant;
-use reach_core::identity::{Claims, Principal};
+use reach_core::access::{Grant, Operator};
+use reach_core::identity::{Claims, Join, OperatorRow, Principal};
 use reach_schemas::call::{AgentToken, KeyTrust, KnownAgent};
-use reach_schemas::{AgentId, AuditKind, ErrorCode, Failure, Permission, Role};
+use reach_schemas::{AgentId, AuditKind, ErrorCode, Failure, Role};
 
 use super::settle::Change;
 use crate::gateway::Gateway;
-use crate::identity::{AgentPass, Pass, point, read_assertion, thumbprint};
+use crate::identity::{AgentPass, JOIN_PREFIX, OPERATOR_PREFIX, Pass, hash, point, read_assertion, thumbprint};
 use crate::store::IdentityRow;
 
-/// What is told of a token (RFC 7662).
+/// What is told of a token (RFC 7662): what a call with it would find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Introspected {
-    /// It is good.
-    Active(Box<Claims>),
-    /// It is not, or is none of the caller's business.
+    /// It is good, and an agent's.
+    Agent(Box<Claims>),
+    /// It is good, and an operator's. None beside it: it is the key in the gateway's own folder.
+    Operator(Operator, Option<Box<OperatorRow>>),
+    /// It is not good, or is none of the caller's business.
     Inactive,
+}
+
+/// What came of ending a token (RFC 7009).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedToken {
+    /// It is good no more, if it ever was.
+    Ended,
+    /// It stays good: tokens of its kind are not ended so.
+    Unsupported,
 }
 
 fn unknown(message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode::Unauthenticated, message)
+}
+
+/// Whether somebody may end a token.
+fn may_end(pass: &Pass, is_own: bool) -> Result<(), Failure> {
+    let is_admin = match pass {
+        Pass::Open => true,
+        Pass::Nobody | Pass::Agent(_) => false,
+        Pass::Operator(operator) => operator.operator.role == Role::Admin,
+    };
+    if is_own || is_admin {
+        return Ok(());
+    }
+    let message = "a token is ended by whoever has it or by an administrator";
+    Err(Failure::new(ErrorCode::Forbidden, message))
 }
 
 impl Gateway {
@@ -42,7 +67,9 @@ impl Gateway {
         let known = known.ok_or_else(|| unknown("no agent of this name has joined"))?;
         let skew = self.identity.settings().lifetimes.skew;
         let admitted = said.admit(&known, names, self.now(), skew);
-        let admitted = admitted.map_err(|flaw| unknown(format!("the client assertion is not accepted: {flaw}")))?;
+        let admitted = admitted
+            .map_err(|flaw| Failure::new(flaw.code(), format!("the client assertion is not accepted: {flaw}")))?;
+        self.count_agent(&admitted.agent_id)?;
         let told = self.admitted(&admitted);
         self.keep_identity(Change::Put(IdentityRow::Agent(admitted.clone())), vec![told]).await?;
         Ok(admitted)
@@ -69,39 +96,65 @@ impl Gateway {
     /// What is told of a token: operators are told of all, an agent of its own.
     #[must_use]
     pub fn introspect(&self, pass: &Pass, token: &str) -> Introspected {
-        let Some(claims) = self.identity.claims(token) else { return Introspected::Inactive };
-        let lifetimes = &self.identity.settings().lifetimes;
-        let judged = self
-            .identity
-            .book()
-            .judge(&claims, self.identity.audience(), self.now(), lifetimes)
-            .map(|(agent, _)| agent);
-        match (pass, judged) {
-            (Pass::Open | Pass::Operator(_), Ok(_)) => Introspected::Active(Box::new((*claims).clone())),
-            (Pass::Agent(own), Ok(agent)) if own.agent_id == agent => Introspected::Active(Box::new((*claims).clone())),
-            (Pass::Open | Pass::Operator(_) | Pass::Agent(_) | Pass::Nobody, Ok(_) | Err(_)) => Introspected::Inactive,
-        }
+        let found = self.found(token);
+        let may = match (pass, &found) {
+            (Pass::Nobody, _) => false,
+            (Pass::Open | Pass::Operator(_), _) => true,
+            (Pass::Agent(own), Introspected::Agent(claims)) => claims.agent().as_ref() == Some(&own.agent_id),
+            (Pass::Agent(_), Introspected::Operator(..) | Introspected::Inactive) => false,
+        };
+        if may { found } else { Introspected::Inactive }
     }
 
-    /// Ends a token: an agent its own, an administrator any. One that is none is ended already (RFC 7009).
+    /// What a call with a token would find now.
+    fn found(&self, token: &str) -> Introspected {
+        let (identity, now) = (&self.identity, self.now());
+        if let Some(operator) = identity.folder_operator(token) {
+            return Introspected::Operator(operator, None);
+        }
+        if token.starts_with(OPERATOR_PREFIX) {
+            let row = identity.book().operator(&hash(token), now).ok().cloned();
+            return row.map_or(Introspected::Inactive, |row| {
+                let operator = Operator { name: Some(row.name.clone()), role: row.role };
+                Introspected::Operator(operator, Some(Box::new(row)))
+            });
+        }
+        let Some(claims) = identity.claims(token) else { return Introspected::Inactive };
+        let judged = identity.book().judge(&claims, identity.audience(), now, &identity.settings().lifetimes).is_ok();
+        if judged { Introspected::Agent(Box::new((*claims).clone())) } else { Introspected::Inactive }
+    }
+
+    /// Ends a token: whoever has it its own, an administrator any. One that is none is ended already (RFC 7009).
     ///
     /// # Errors
     /// It is another's, or cannot be stored.
-    pub async fn end_token(&self, pass: &Pass, token: &str) -> Result<(), Failure> {
-        let Some(claims) = self.identity.claims(token) else { return Ok(()) };
-        let Some(agent) = claims.agent() else { return Ok(()) };
-        let may = match pass {
-            Pass::Open => true,
-            Pass::Nobody => false,
-            Pass::Agent(own) => own.agent_id == agent,
-            Pass::Operator(operator) => operator.operator.role == Role::Admin,
-        };
-        if !may {
-            let message =
-                format!("a token is ended by its own agent or by an administrator ({:?})", Permission::Administer);
-            return Err(Failure::new(ErrorCode::Forbidden, message));
+    pub async fn end_token(&self, pass: &Pass, token: &str) -> Result<EndedToken, Failure> {
+        if self.identity.folder_operator(token).is_some() || self.is_open_join(token) {
+            return Ok(EndedToken::Unsupported);
         }
-        self.revoke_agent(&pass.to_string(), &agent, Some(&claims.jti), false).await.map(|_| ())
+        let by = pass.to_string();
+        if token.starts_with(OPERATOR_PREFIX) {
+            let hash = hash(token);
+            let row = self.identity.book().operator(&hash, self.now()).ok().cloned();
+            let Some(row) = row else { return Ok(EndedToken::Ended) };
+            let is_own = matches!(pass, Pass::Operator(own) if own.operator.name.as_ref() == Some(&row.name));
+            may_end(pass, is_own)?;
+            return self.revoke_operator(&by, &row.name, Some(&hash)).await.map(|_| EndedToken::Ended);
+        }
+        let Some(claims) = self.identity.claims(token) else { return Ok(EndedToken::Ended) };
+        let Some(agent) = claims.agent() else { return Ok(EndedToken::Ended) };
+        may_end(pass, matches!(pass, Pass::Agent(own) if own.agent_id == agent))?;
+        if !self.identity.book().principals.contains_key(&agent) {
+            return Ok(EndedToken::Ended);
+        }
+        self.revoke_agent(&by, &agent, Some(&claims.jti), false).await.map(|_| EndedToken::Ended)
+    }
+
+    /// Whether a text is a join token that nobody has used.
+    fn is_open_join(&self, token: &str) -> bool {
+        let now = self.now();
+        let is_open = |join: &Join| now < join.expires_at;
+        token.starts_with(JOIN_PREFIX) && self.identity.book().joins.get(&hash(token)).is_some_and(is_open)
     }
 
     /// Makes an agent known by its public key. If it was known by another one, its tokens are refused from now on.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jsonrpsee_types::ErrorObjectOwned;
+use reach_schemas::Failure;
 use tokio_util::sync::CancellationToken;
 
-use crate::envelope::refused;
-use crate::identity::Speaker;
+use crate::gateway::Gateway;
+use crate::identity::{Pass, Speaker};
 use crate::mcp::server::{Line, Server, Session};
+use crate::ops::identity::Ended;
 
 /// The client, as far as its connection goes.
 pub(in crate::transport) struct Peer {
@@ -35,18 +36,32 @@ impl Peer {
         peer
     }
 
-    /// What one frame is answered with; a frame for which there is no room is refused.
+    /// What one frame is answered with; a frame that nobody may send, or for which there is no room, is refused.
     pub(in crate::transport) fn answer(
         &self,
         frame: Bytes,
-        refusal: Option<ErrorObjectOwned>,
+        refusal: Option<Failure>,
     ) -> impl Future<Output = Option<Bytes>> + Send + use<> {
         let (server, session, line) = (Arc::clone(&self.server), Arc::clone(&self.session), self.line.for_another());
         async move {
             match refusal {
-                Some(refusal) => Some(refused(refusal)),
+                Some(failure) => server.refuse(&session, &frame, &failure).await,
                 None => server.converse(&session, &frame, &line).await,
             }
+        }
+    }
+
+    /// What one frame is answered with instead once its client is not known any more.
+    pub(in crate::transport) fn turned_away(
+        &self,
+        gateway: Arc<Gateway>,
+        pass: Pass,
+        frame: Bytes,
+    ) -> impl Future<Output = Option<Bytes>> + Send + use<> {
+        let (server, session) = (Arc::clone(&self.server), Arc::clone(&self.session));
+        async move {
+            let Ended { failure, .. } = gateway.ended(&pass).await;
+            server.refuse(&session, &frame, &failure).await
         }
     }
 

@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::server::{Next, Posted, Session, Stream};
+use crate::mcp::server::{Next, Posted, Session, Stream, Waits};
 use crate::mcp::wire::sse;
 
 /// How long a stream may be silent before a comment is sent.
@@ -38,18 +38,31 @@ fn response(events: impl futures_util::Stream<Item = Result<Bytes, Infallible>> 
 
 /// What one request is told while it is worked on, and its answer. Dropping the body drops the work.
 struct Working {
+    waits: Waits,
     first: Option<Bytes>,
     notices: mpsc::Receiver<Bytes>,
     answer: Option<Answer>,
 }
 
 /// The stream of one request that stands alone: it ends with the answer.
-pub(super) fn of_request(first: Option<Bytes>, notices: mpsc::Receiver<Bytes>, answer: Answer) -> Response {
-    let working = Working { first, notices, answer: Some(answer) };
-    response(stream::unfold(working, |mut working| async move {
+pub(super) fn of_request(
+    waits: Waits,
+    first: Option<Bytes>,
+    notices: mpsc::Receiver<Bytes>,
+    answer: Answer,
+) -> Response {
+    let working = Working { waits: waits.clone(), first, notices, answer: Some(answer) };
+    let events = stream::unfold(working, |mut working| async move {
         let event = working.next().await?;
         Some((Ok(event), working))
-    }))
+    });
+    waited_on(waits, response(events))
+}
+
+/// A stream on which these calls wait: whoever ends it before they have their answers refuses them.
+fn waited_on(waits: Waits, mut response: Response) -> Response {
+    response.extensions_mut().insert(waits);
+    response
 }
 
 impl Working {
@@ -69,6 +82,7 @@ impl Working {
         };
         // What was said before the answer goes before it.
         self.answer = None;
+        self.waits.end();
         let mut said: Vec<u8> = Vec::new();
         while let Ok(notice) = self.notices.try_recv() {
             said.extend_from_slice(&sse::event(None, &notice));
@@ -83,11 +97,12 @@ impl Working {
 /// Has a request of a session write what it says to a stream that outlives its connection, and gives that stream.
 pub(super) fn detach(
     session: &Arc<Session>,
+    waits: Waits,
     first: Option<Bytes>,
     mut notices: mpsc::Receiver<Bytes>,
     mut answer: Answer,
 ) -> Arc<Stream> {
-    let stream = session.begin_stream();
+    let stream = session.begin_stream(waits);
     let writing = Arc::clone(&stream);
     if let Some(first) = first {
         writing.write(first);
@@ -101,11 +116,7 @@ pub(super) fn detach(
                     while let Ok(notice) = notices.try_recv() {
                         writing.write(notice);
                     }
-                    if let Some(text) = posted.text {
-                        writing.write(text);
-                    }
-                    writing.end();
-                    return;
+                    return writing.end(posted.text);
                 }
             }
         }
@@ -121,9 +132,14 @@ pub(super) fn of_stream(
     is_primed: bool,
     stop: CancellationToken,
 ) -> Response {
+    let waits = stream.waits().elsewhere();
+    let told = waits.clone();
+    if stream.ends_with(after) {
+        waits.end();
+    }
     let start = (session, stream, after, is_primed);
-    response(stream::unfold(start, move |(session, stream, after, is_primed)| {
-        let stop = stop.clone();
+    let events = stream::unfold(start, move |(session, stream, after, is_primed)| {
+        let (stop, told) = (stop.clone(), told.clone());
         async move {
             if is_primed {
                 let event = sse::priming(&stream.event_id(after));
@@ -139,13 +155,17 @@ pub(super) fn of_stream(
             };
             match next {
                 Next::Message(number, message) => {
+                    if stream.ends_with(number) {
+                        told.end();
+                    }
                     let event = sse::event(Some(&stream.event_id(number)), &message);
                     Some((Ok(event), (session, stream, number, false)))
                 }
                 Next::End => None,
             }
         }
-    }))
+    });
+    waited_on(waits, response(events))
 }
 
 /// The events of what is said as long as some work goes on, which is nothing but saying it.

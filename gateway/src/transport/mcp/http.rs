@@ -13,9 +13,9 @@ use reach_schemas::{ErrorCode, Failure};
 use tokio_util::sync::CancellationToken;
 
 use super::events;
-use crate::envelope::{error_of, refusal, refused};
+use crate::envelope::{Limits, error_of, refusal, refused};
 use crate::identity::Pass;
-use crate::mcp::server::{Line, NoSession, Posted, Session, agent_of};
+use crate::mcp::server::{Line, NoSession, Posted, Session, Waits, agent_of};
 use crate::mcp::wire::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::mcp::wire::{Era, Revision, sse};
 use crate::transport::app::App;
@@ -43,7 +43,7 @@ pub(in crate::transport) async fn post(app: Arc<App>, request: Request) -> Respo
     };
     let gone = CancellationToken::new();
     let (line, mut notices) = Line::channel(gone.clone());
-    let (answering, working) = (line.clone(), Arc::clone(&app));
+    let (answering, working, asked) = (line.clone(), Arc::clone(&app), body.clone());
     let pass = door::pass_of(&parts.extensions);
     let answer = async move {
         tokio::select! {
@@ -66,10 +66,11 @@ pub(in crate::transport) async fn post(app: Arc<App>, request: Request) -> Respo
         first = notices.recv() => first,
         () = tokio::time::sleep(HOLD) => None,
     };
+    let waits = Waits::of(&asked, &Limits::of_peer(app.gateway.texts()));
     match line.session() {
-        None => events::of_request(first, notices, answer),
+        None => events::of_request(waits, first, notices, answer),
         Some(session) => {
-            let stream = events::detach(session, first, notices, answer);
+            let stream = events::detach(session, waits, first, notices, answer);
             let is_primed = session.revision() == Some(Revision::V2025_11_25);
             events::of_stream(Arc::clone(session), stream, 0, is_primed, app.drain.overdue.clone())
         }
@@ -122,7 +123,7 @@ fn session(app: &App, pass: &Pass, headers: &HeaderMap) -> Result<Arc<Session>, 
     let agent = agent_of(headers).map_err(|refusal| error(StatusCode::BAD_REQUEST, refusal))?;
     let speaker = app.mcp.speaker(pass, agent, super::PATH);
     let speaker = speaker.map_err(|failure| error(StatusCode::FORBIDDEN, error_of(failure, None)))?;
-    if let Err(failure) = app.mcp.pace(&speaker) {
+    if let Err(failure) = app.mcp.pace(&speaker, super::PATH) {
         let retry_after = failure.retry_after;
         let mut response = error(StatusCode::TOO_MANY_REQUESTS, error_of(failure, None));
         door::come_again(&mut response, retry_after);

@@ -22,10 +22,22 @@ pub(super) fn error(status: StatusCode, body: &[u8], failure: Failure) -> Respon
     response
 }
 
+/// What the audit log has of an answer that is a refusal.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal(pub(super) ErrorCode, pub(super) String);
+
+/// An error by which the caller is refused.
+pub(super) fn refusal(status: StatusCode, body: &[u8], failure: Failure) -> Response {
+    let refusal = Refusal(failure.code, failure.message.clone());
+    let mut response = error(status, body, failure);
+    response.extensions_mut().insert(refusal);
+    response
+}
+
 /// A call that may not be made, or not now.
 pub(super) fn refused(body: &[u8], failure: Failure) -> Response {
     let is_too_fast = failure.code == ErrorCode::Overloaded;
-    error(if is_too_fast { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::FORBIDDEN }, body, failure)
+    refusal(if is_too_fast { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::FORBIDDEN }, body, failure)
 }
 
 /// A whole answer.
@@ -43,13 +55,13 @@ fn id_of(body: &[u8]) -> String {
 /// A server that is not known.
 pub(super) fn no_server(name: &str) -> Response {
     let message = format!("there is no MCP server {name:?} here; see reachctl get servers");
-    error(StatusCode::NOT_FOUND, b"", Failure::new(ErrorCode::AgentNotFound, message))
+    refusal(StatusCode::NOT_FOUND, b"", Failure::new(ErrorCode::AgentNotFound, message))
 }
 
 /// A session that is not known (2025-11-25, Transports, Session Management: the client begins a new one).
 pub(super) fn no_session(body: &[u8]) -> Response {
     let message = "the session is not known here any more; begin a new one with initialize";
-    error(StatusCode::NOT_FOUND, body, Failure::new(ErrorCode::InvalidRequest, message))
+    refusal(StatusCode::NOT_FOUND, body, Failure::new(ErrorCode::InvalidRequest, message))
 }
 
 /// A server that sends its client elsewhere: neither the gateway nor the client follows it.

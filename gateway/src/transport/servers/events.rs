@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::json;
+use crate::mcp::server::Waits;
 use crate::mcp::wire::sse;
 
 /// How long an answer may take before a stream is begun, so that whoever is in between sees that something goes on.
@@ -31,6 +32,8 @@ pub(super) struct Saying {
 /// Where what is said comes from, until so many answers have come. `_kept` is dropped with the stream.
 pub(super) struct Telling<K> {
     pub(super) says: mpsc::Receiver<Saying>,
+    /// The calls that the answers are to.
+    pub(super) waits: Waits,
     pub(super) answers: usize,
     /// Either ends it, the second one at once.
     pub(super) ends: [CancellationToken; 2],
@@ -59,6 +62,7 @@ pub(super) fn standing<K: Send + 'static>(telling: Telling<K>) -> Response {
 fn stream_of<K: Send + 'static>(first: Option<Saying>, telling: Telling<K>) -> Response {
     // The head goes out with the first bytes of the body.
     let begin = first.map_or_else(|| Step::KeepAlive, Step::Say);
+    let waits = telling.waits.clone();
     let events = stream::unfold((Some(begin), telling), |(begin, mut telling)| async move {
         let step = match begin {
             Some(step) => step,
@@ -68,13 +72,21 @@ fn stream_of<K: Send + 'static>(first: Option<Saying>, telling: Telling<K>) -> R
         let event = match step {
             Step::KeepAlive => sse::keep_alive(),
             Step::Say(Saying { text, answer }) => {
-                telling.answers -= usize::from(answer.is_some());
+                if answer.is_some() {
+                    telling.answers -= 1;
+                    // Which of several it is to is not looked at: none of them is to be answered twice.
+                    telling.waits.mute(true);
+                    if telling.answers == 0 {
+                        telling.waits.end();
+                    }
+                }
                 sse::event(None, &text)
             }
         };
         Some((Ok::<_, Infallible>(event), (None, telling)))
     });
     let mut response = Response::new(Body::from_stream(events));
+    response.extensions_mut().insert(waits);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(sse::MEDIA_TYPE));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

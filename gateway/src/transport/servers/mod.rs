@@ -20,8 +20,7 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use reach_core::access::Grant;
-use reach_schemas::{ErrorCode, Failure, Method};
+use reach_schemas::{Failure, Method};
 
 use self::fronts::Fronts;
 use self::places::{Bounds, Places};
@@ -80,32 +79,32 @@ impl Servers {
     }
 }
 
-/// Answers on the address of a server.
+/// Answers on the address of a server; a caller that is refused is written down.
 pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Response {
+    let (gateway, pass) = (Arc::clone(&app.gateway), door::pass_of(request.extensions()));
+    let response = answered(app, request).await;
+    if let Some(answer::Refusal(code, why)) = response.extensions().get() {
+        gateway.refused(pass.to_string(), PATH, *code, why);
+    }
+    response
+}
+
+async fn answered(app: Arc<App>, request: Request) -> Response {
     let (mut parts, content) = request.into_parts();
     let named = RawPathParams::from_request_parts(&mut parts, &()).await;
     let name = named.ok().and_then(|params| params.iter().next().map(|(_, name)| name.to_owned())).unwrap_or_default();
     let pass = door::pass_of(&parts.extensions);
-    let note = |code, why: &str| app.gateway.refused(pass.to_string(), PATH, code, why);
     let speaker = agent_of(&parts.headers).ok().and_then(|agent| app.gateway.speaker(&pass, agent).ok());
-    let Some(speaker) = speaker else {
-        note(ErrorCode::AgentNotFound, "");
-        return answer::no_server(&name);
-    };
-    let grant = match app.gateway.grant(&pass, speaker.agent(), Method::Reach) {
+    let Some(speaker) = speaker else { return answer::no_server(&name) };
+    let granted = app.gateway.count(&pass).and_then(|()| app.gateway.grant(&pass, speaker.agent(), Method::Reach));
+    let grant = match granted {
         Ok(grant) => grant,
-        Err(failure) => {
-            note(failure.code, &failure.message);
-            return answer::refused(b"", failure);
-        }
+        Err(failure) => return answer::refused(b"", failure),
     };
     // One that the caller may not use is answered as one that is not there, before anything of the request is read.
     let is_open = app.gateway.may_use_server(grant.caller(), &name);
     let known = is_open.then(|| app.gateway.upstreams().get(&name)).flatten();
-    let Some(server) = known else {
-        note(ErrorCode::AgentNotFound, "");
-        return answer::no_server(&name);
-    };
+    let Some(server) = known else { return answer::no_server(&name) };
     let body = match body::read(content, app.settings.body_max, app.settings.body_timeout).await {
         Ok(body) => body,
         Err(error) => {
@@ -113,13 +112,12 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
             return answer::error(status, b"", error.into_failure());
         }
     };
-    if let Err(failure) = pace_batch(&app.gateway, &grant, &body) {
-        note(failure.code, &failure.message);
+    if let Err(failure) = pace_batch(&app.gateway, &speaker, &body) {
         return answer::refused(&body, failure);
     }
     let body = match key::of_body(grant.caller(), body) {
         Ok(body) => body,
-        Err(failure) => return answer::error(StatusCode::BAD_REQUEST, b"", failure),
+        Err(failure) => return answer::refusal(StatusCode::BAD_REQUEST, b"", failure),
     };
     key::of_head(grant.caller(), &mut parts.headers);
     let is_stateless = is_stateless(&parts.headers);
@@ -134,12 +132,12 @@ pub(in crate::transport) async fn handle(app: Arc<App>, request: Request) -> Res
 }
 
 /// Counts what a batch asks beyond its first message, which was counted with the request.
-fn pace_batch(gateway: &Gateway, grant: &Grant, body: &[u8]) -> Result<(), Failure> {
+fn pace_batch(gateway: &Gateway, speaker: &Speaker, body: &[u8]) -> Result<(), Failure> {
     if !body.trim_ascii_start().starts_with(b"[") {
         return Ok(());
     }
     match Frame::parse(body, &Limits::default()) {
-        Frame::Batch(messages) => messages.iter().skip(1).try_for_each(|_| gateway.count_request(grant.caller())),
+        Frame::Batch(messages) => messages.iter().skip(1).try_for_each(|_| gateway.count_speaker(speaker)),
         Frame::Single(_) => Ok(()),
     }
 }
@@ -155,7 +153,7 @@ fn while_open(app: &Arc<App>, speaker: Speaker, name: String, response: Response
         loop {
             cards.mark_unchanged();
             if !gateway.may_use_server(&gateway.caller(&speaker), &name) {
-                return;
+                return None;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
             if cards.changed().await.is_err() {

@@ -21,6 +21,7 @@ use super::said::{Said, Word};
 use super::talk::{Talk, WAITING_MAX};
 use crate::envelope::{Call, Frame, Limits, Message};
 use crate::identity::Speaker;
+use crate::mcp::server::Waits;
 use crate::mcp::wire::header;
 use crate::transport::app::App;
 use crate::upstream::reply::Fault;
@@ -155,7 +156,7 @@ fn no_place(servers: &Servers, full: Full, newcomer: Option<&AgentId>, body: &By
         }
     };
     let failure = Failure { retry_after: Some(Span::from_secs(5)), ..Failure::new(ErrorCode::Overloaded, message) };
-    answer::error(status, body, failure)
+    answer::refusal(status, body, failure)
 }
 
 async fn first_answer(says: &mut mpsc::Receiver<Saying>) -> Option<Bytes> {
@@ -213,7 +214,8 @@ async fn listen(app: &App, server: &Server, front: &Arc<ProcessFront>) -> Respon
     let (say, says) = mpsc::channel(WAITING_MAX);
     talk.stand(say);
     let ends = [app.drain.stop.clone(), front.over.clone()];
-    standing(Telling { says, answers: usize::MAX, ends, _kept: front.open() })
+    let waits = Waits::default();
+    standing(Telling { says, waits, answers: usize::MAX, ends, _kept: front.open() })
 }
 
 async fn post(app: &App, server: &Server, front: &Arc<ProcessFront>, parts: &Parts, body: &Bytes) -> Response {
@@ -252,7 +254,8 @@ async fn post(app: &App, server: &Server, front: &Arc<ProcessFront>, parts: &Par
         return StatusCode::ACCEPTED.into_response();
     }
     let ends = [app.drain.overdue.clone(), front.over.clone()];
-    respond(Telling { says, answers: calls.len(), ends, _kept: (front.open(), talk) }).await
+    let waits = Waits::of(body, &Limits::default());
+    respond(Telling { says, waits, answers: calls.len(), ends, _kept: (front.open(), talk) }).await
 }
 
 /// A batch, message by message: servers over stdio need not take batches.

@@ -21,7 +21,9 @@ use super::answer;
 use super::fronts::{Front, Fronts, Open};
 use super::head::{back, onward};
 use super::said::{Said, Word};
+use crate::envelope::Limits;
 use crate::identity::Speaker;
+use crate::mcp::server::Waits;
 use crate::mcp::wire::{header, sse};
 use crate::outbound::Stream;
 use crate::transport::app::App;
@@ -94,7 +96,8 @@ pub(super) async fn relay(
         None if word == Word::Initialize => opened(fronts, server, speaker, parts, &body, &response),
         None => None,
     };
-    give_back(app, response, front.as_ref(), open, parts.method == Method::GET)
+    let waits = Waits::of(&body, &Limits::default());
+    give_back(app, response, (front.as_ref(), open, waits), parts.method == Method::GET)
 }
 
 /// Whether a client that obeyed would ask again somewhere else: of the gateway, since that is whom it asked.
@@ -208,8 +211,7 @@ impl Behind {
 fn give_back(
     app: &App,
     response: http::Response<Stream>,
-    front: Option<&Arc<HttpFront>>,
-    open: Option<Open<Behind>>,
+    (front, open, waits): (Option<&Arc<HttpFront>>, Option<Open<Behind>>, Waits),
     is_standing: bool,
 ) -> Response {
     let (parts, stream) = response.into_parts();
@@ -217,8 +219,14 @@ fn give_back(
     // A stream on which nothing need come must not hold up a stop.
     let end = if is_standing { &app.drain.stop } else { &app.drain.overdue };
     let over = front.map(|front| front.over.clone()).unwrap_or_default();
-    let body = if is_events { Body::new(Ending::new(stream, [end.clone(), over], open)) } else { Body::new(stream) };
-    let mut response = Response::new(body);
+    let mut response = if is_events {
+        let body = Ending::new(stream, [end.clone(), over], Passing::of(waits.clone()), open);
+        let mut response = Response::new(Body::new(body));
+        response.extensions_mut().insert(waits);
+        response
+    } else {
+        Response::new(Body::new(stream))
+    };
     *response.headers_mut() = back(&parts.headers, front.map(|front| &front.id));
     // Another's challenge is nothing that our client could answer.
     let is_challenge = matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED);
@@ -230,12 +238,33 @@ fn give_back(
 struct Ending {
     stream: Stream,
     ends: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    passing: Passing,
     _open: Option<Open<Behind>>,
 }
 
 impl Ending {
-    fn new(stream: Stream, ends: [CancellationToken; 2], open: Option<Open<Behind>>) -> Self {
-        Self { stream, ends: ends.map(|end| Box::pin(end.cancelled_owned())), _open: open }
+    fn new(stream: Stream, ends: [CancellationToken; 2], passing: Passing, open: Option<Open<Behind>>) -> Self {
+        Self { stream, ends: ends.map(|end| Box::pin(end.cancelled_owned())), passing, _open: open }
+    }
+}
+
+/// What is seen of events as their bytes pass: enough to know whether the calls that wait on them can still be told something.
+struct Passing {
+    waits: Waits,
+    has_answer: bool,
+}
+
+impl Passing {
+    const fn of(waits: Waits) -> Self {
+        Self { waits, has_answer: false }
+    }
+
+    /// What may be an answer is taken for one: nobody is to be answered twice.
+    fn see(&mut self, bytes: &[u8]) {
+        let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+        self.has_answer = self.has_answer || has(br#""result""#) || has(br#""error""#);
+        let is_between = [&b"\n\n"[..], b"\r\n\r\n", b"\r\r"].iter().any(|end| bytes.ends_with(end));
+        self.waits.mute(self.has_answer || !is_between);
     }
 }
 
@@ -252,6 +281,10 @@ impl HttpBody for Ending {
             return Poll::Ready(None);
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.stream).poll_frame(cx) {
+            match &frame {
+                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|bytes| self.passing.see(bytes)),
+                Some(Err(_)) | None => self.passing.waits.end(),
+            }
             return Poll::Ready(frame);
         }
         self.ends[0].as_mut().poll(cx).map(|()| None)
@@ -263,5 +296,27 @@ impl HttpBody for Ending {
 
     fn size_hint(&self) -> SizeHint {
         self.stream.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reach_schemas::{ErrorCode, Failure};
+
+    use super::*;
+
+    #[test]
+    fn calls_are_told_something_between_events_and_before_what_may_be_an_answer() {
+        let waits = Waits::of(br#"{"jsonrpc":"2.0","id":1,"method":"x"}"#, &Limits::default());
+        let mut passing = Passing::of(waits.clone());
+        let mut told = |bytes: &[u8]| {
+            passing.see(bytes);
+            !waits.refused(&Failure::new(ErrorCode::TokenRevoked, "it was revoked")).is_empty()
+        };
+        assert!(told(b"data: {\"method\":\"notifications/progress\"}\n\n"));
+        assert!(!told(b"data: {\"method\":"));
+        assert!(told(b"\"notifications/progress\"}\r\n\r\n"));
+        assert!(!told(b"data: {\"id\":1,\"result\":{}}\n\n"));
+        assert!(!told(b": still there\n\n"));
     }
 }

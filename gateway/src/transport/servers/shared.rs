@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::answer;
 use super::events::{Saying, Telling, respond};
 use crate::envelope::{Call, Frame, Limits, Message};
+use crate::mcp::server::Waits;
 use crate::mcp::wire::meta::Meta;
 use crate::mcp::wire::{Era, Revision, code, header};
 use crate::transport::app::App;
@@ -82,7 +83,8 @@ pub(super) async fn post(app: &App, server: &Arc<Server>, parts: &Parts, body: B
     let reading = tokio::spawn(reading);
     let kept = (shares, AbortWhenDropped(reading));
     let ends = [app.drain.overdue.clone(), app.drain.cut.clone()];
-    respond(Telling { says, answers: 1, ends, _kept: kept }).await
+    let waits = Waits::of(&body, &Limits::default());
+    respond(Telling { says, waits, answers: 1, ends, _kept: kept }).await
 }
 
 struct AbortWhenDropped(tokio::task::JoinHandle<()>);

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::mcp::server::Waits;
+
 /// How many messages of one stream are kept. Beyond, the oldest go, but never the last.
 const MESSAGES_MAX: usize = 256;
 /// How many bytes of one stream are kept; the last message is kept whatever its size.
@@ -23,6 +25,8 @@ const KEPT_FOR: Duration = Duration::from_secs(5 * 60);
 #[derive(Debug)]
 pub struct Stream {
     number: u64,
+    /// The calls that are answered by its end.
+    waits: Waits,
     written: Mutex<Written>,
     more: Notify,
 }
@@ -49,25 +53,34 @@ impl Stream {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The calls that wait on it.
+    #[must_use]
+    pub const fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
     /// Writes a message.
     pub fn write(&self, message: Bytes) {
+        self.lock().write(message);
+        self.more.notify_waiters();
+    }
+
+    /// Writes the last message, if there is one: nothing more comes.
+    pub fn end(&self, message: Option<Bytes>) {
         let mut written = self.lock();
-        written.last += 1;
-        written.bytes += message.len();
-        let number = written.last;
-        written.messages.push_back((number, message));
-        while written.messages.len() > 1 && (written.messages.len() > MESSAGES_MAX || written.bytes > BYTES_MAX) {
-            let gone = written.messages.pop_front().map_or(0, |(_, message)| message.len());
-            written.bytes -= gone;
+        if let Some(message) = message {
+            written.write(message);
         }
+        written.ended_at = Some(Instant::now());
         drop(written);
         self.more.notify_waiters();
     }
 
-    /// Says that nothing more comes.
-    pub fn end(&self) {
-        self.lock().ended_at = Some(Instant::now());
-        self.more.notify_waiters();
+    /// Whether nothing comes after the message of this number.
+    #[must_use]
+    pub fn ends_with(&self, number: u64) -> bool {
+        let written = self.lock();
+        written.ended_at.is_some() && written.last <= number
     }
 
     /// What comes after the message of this number; it waits for it.
@@ -96,6 +109,18 @@ impl Stream {
     }
 }
 
+impl Written {
+    fn write(&mut self, message: Bytes) {
+        self.last += 1;
+        self.bytes += message.len();
+        self.messages.push_back((self.last, message));
+        while self.messages.len() > 1 && (self.messages.len() > MESSAGES_MAX || self.bytes > BYTES_MAX) {
+            let gone = self.messages.pop_front().map_or(0, |(_, message)| message.len());
+            self.bytes -= gone;
+        }
+    }
+}
+
 /// The streams of one session.
 #[derive(Debug, Default)]
 pub(in crate::mcp::server) struct Streams {
@@ -112,9 +137,9 @@ pub(in crate::mcp::server) struct Listening<'a> {
 }
 
 impl Streams {
-    pub(in crate::mcp::server) fn begin(&self) -> Arc<Stream> {
+    pub(in crate::mcp::server) fn begin(&self, waits: Waits) -> Arc<Stream> {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let stream = Arc::new(Stream { number, written: Mutex::default(), more: Notify::new() });
+        let stream = Arc::new(Stream { number, waits, written: Mutex::default(), more: Notify::new() });
         self.forget_ended();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= STREAMS_MAX {
@@ -174,11 +199,11 @@ mod tests {
     #[tokio::test]
     async fn a_stream_is_taken_up_after_the_last_message_that_was_seen() {
         let streams = Streams::default();
-        let stream = streams.begin();
+        let stream = streams.begin(Waits::default());
         for text in ["a", "b", "c"] {
             stream.write(message(text));
         }
-        stream.end();
+        stream.end(None);
         let (found, after) = streams.find(&stream.event_id(1)).unwrap();
         assert_eq!(found.next(after).await, Next::Message(2, message("b")));
         assert_eq!(found.next(2).await, Next::Message(3, message("c")));
@@ -188,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_a_long_stream_the_end_is_kept() {
-        let stream = Streams::default().begin();
+        let stream = Streams::default().begin(Waits::default());
         for _ in 0..2 * MESSAGES_MAX {
             stream.write(message("x"));
         }
@@ -200,15 +225,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_session_keeps_few_streams_and_not_for_long() {
         let streams = Streams::default();
-        let first = streams.begin();
+        let first = streams.begin(Waits::default());
         for _ in 0..STREAMS_MAX {
-            streams.begin();
+            streams.begin(Waits::default());
         }
         assert!(streams.find(&first.event_id(0)).is_none());
-        let last = streams.begin();
-        last.end();
+        let last = streams.begin(Waits::default());
+        last.end(None);
         tokio::time::advance(KEPT_FOR).await;
-        streams.begin();
+        streams.begin(Waits::default());
         assert!(streams.find(&last.event_id(0)).is_none());
     }
 
