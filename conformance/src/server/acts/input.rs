@@ -1,10 +1,12 @@
 //! Arguments that are wrong, strange or large, and tools that there are not.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::engine::{Act, Findings};
 use crate::exchange::short;
-use crate::inputs::{NUMBER, PLAIN_NUMBER, PLAIN_TEXT, TEXT, holds};
+use crate::inputs::{NUMBER, NUMBER_PAUSE, PLAIN_NUMBERS, PLAIN_TEXT, TEXT, holds};
 use crate::server::inbox::Said;
 use crate::server::stage::{Server, good};
 
@@ -20,7 +22,7 @@ pub(crate) async fn bad(server: &mut Server, findings: &mut Findings<'_>) -> Act
     server.easy()?;
     let expected = "a result with isError, or error -32602";
     let tools = server.usable.iter().map(|usable| &server.tools[usable.tool]);
-    for (tool, bad) in tools.filter_map(|tool| Some((tool, tool.inputs.bad.as_ref()?))) {
+    for (tool, bad) in tools.filter_map(|tool| Some((tool, &tool.inputs.bad.first()?.value))) {
         findings.begin(false);
         let said = main.tool(&tool.name, bad).await;
         findings.judge("mcp-refuses-bad-arguments", expected, refused(&said));
@@ -63,9 +65,17 @@ pub(crate) async fn texts(server: &mut Server, findings: &mut Findings<'_>) -> A
         let with = |digits: &str| -> Option<Value> {
             tool.inputs.with_number(digits).and_then(|params| serde_json::from_str(params.get()).ok())
         };
-        let Some((plain, large)) = with(PLAIN_NUMBER).zip(with(NUMBER)) else { continue };
+        let Some(large) = with(NUMBER) else { continue };
         let shows = |said: &Said, digits: &str| matches!(said, Said::Result(text) if text.contains(digits));
-        if !shows(&main.tool(&tool.name, &plain).await, PLAIN_NUMBER) {
+        let mut does_echo = true;
+        for (plain, digits) in PLAIN_NUMBERS.iter().filter_map(|digits| Some((with(digits)?, digits))) {
+            let began = Instant::now();
+            does_echo = shows(&main.tool(&tool.name, &plain).await, digits) && began.elapsed() < NUMBER_PAUSE;
+            if !does_echo {
+                break;
+            }
+        }
+        if !does_echo {
             continue;
         }
         findings.begin(false);
