@@ -93,7 +93,7 @@ pub(crate) async fn reconnect(agent: &mut Agent, findings: &mut Findings<'_>) ->
     }
     match work {
         Some((work, takes)) => {
-            let ended = agent.end_after(work.key(), 0, takes * 2 + ANSWER).await;
+            let ended = agent.end_after(work.key(), 0, takes * 2 + agent.at_most(ANSWER)).await;
             let found = match ended {
                 Some((_, Event::Lost(_))) | None => Err("nothing was reported".to_owned()),
                 Some(_) => Ok(()),
