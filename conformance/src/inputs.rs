@@ -62,7 +62,7 @@ impl Inputs {
         };
         let has_examples = schema.is_some_and(|schema| schema["examples"].is_array());
         let params = own.get("params").cloned().or(made);
-        let given = own.get("bad").cloned().map(|value| Misfit { way: "are bad, by the samples", member: None, value });
+        let given = own.get("bad").cloned().map(|value| Misfit { way: "is bad, by the samples", member: None, value });
         let mut bad: Vec<Misfit> = given.into_iter().collect();
         for misfit in schema.map(|schema| misfit::all(schema, params.as_ref())).unwrap_or_default() {
             if !fits(&misfit.value) && !bad.iter().any(|other| other.way == misfit.way) {

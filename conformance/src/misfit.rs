@@ -24,7 +24,7 @@ pub(crate) struct Misfit {
 impl Misfit {
     /// What is wrong, in words.
     pub(crate) fn words(&self) -> String {
-        self.member.as_ref().map_or_else(|| self.way.to_owned(), |name| format!("`{name}` {}", self.way))
+        self.member.as_ref().map_or_else(|| format!("all of it {}", self.way), |name| format!("`{name}` {}", self.way))
     }
 }
 
