@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use futures_util::future::select_all;
 use reach_schemas::Span;
 use serde_json::{Map, Value};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Asked, Options};
 use crate::catalog::{self, Level, Subject};
@@ -26,11 +28,25 @@ const BROKEN: u8 = 1;
 const MISUSED: u8 = 2;
 /// Nothing could be looked at in a profile that applies.
 const IDLE: u8 = 3;
+/// The program was told to stop: this, and the number of the signal, as shells have it.
+const STOPPED: u8 = 128;
+
+/// Why there is no report.
+struct Halt {
+    code: u8,
+    why: String,
+}
+
+impl From<String> for Halt {
+    fn from(why: String) -> Self {
+        Self { code: MISUSED, why }
+    }
+}
 
 /// Validates an agent, or a gateway, against the Agent-Reach wire.
 ///
 /// Exit codes: 0 all is well; 1 a requirement is not met, or an expected failure did not fail; 2 the command line is
-/// wrong; 3 nothing could be looked at in a profile that applies.
+/// wrong; 3 nothing could be looked at in a profile that applies; 128 and more: stopped by a signal.
 #[derive(Debug, Parser)]
 #[command(name = "reach-conformance", version)]
 struct Cli {
@@ -134,6 +150,9 @@ struct RunArgs {
     /// A file of ids that are expected to fail. What fails and is not in it is a failure; so is what is in it and does not fail.
     #[arg(long, value_name = "FILE")]
     expected_failures: Option<PathBuf>,
+    /// Whether signals end the run in order: a program's affair, and no library's.
+    #[arg(skip)]
+    heeds_signals: bool,
 }
 
 /// Runs the program.
@@ -141,9 +160,9 @@ struct RunArgs {
 pub fn run() -> ExitCode {
     match perform(Cli::parse().command) {
         Ok(code) => ExitCode::from(code),
-        Err(why) => {
+        Err(Halt { code, why }) => {
             eprintln!("reach-conformance: {why}");
-            ExitCode::from(MISUSED)
+            ExitCode::from(code)
         }
     }
 }
@@ -157,14 +176,14 @@ pub fn check<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<(u8, St
     let words = std::iter::once("reach-conformance").chain(arguments);
     let command = Cli::try_parse_from(words).map_err(|error| error.to_string())?.command;
     let (run, report) = match command {
-        Command::Agent(args) => check_agent(*args)?,
-        Command::Gateway(args) => check_gateway(*args)?,
+        Command::Agent(args) => check_agent(*args).map_err(|halt| halt.why)?,
+        Command::Gateway(args) => check_gateway(*args).map_err(|halt| halt.why)?,
         Command::List { .. } | Command::Explain { .. } => return Err("this checks nothing".to_owned()),
     };
     Ok((code(&run, &report), as_json(&report)?))
 }
 
-fn perform(command: Command) -> Result<u8, String> {
+fn perform(command: Command) -> Result<u8, Halt> {
     match command {
         Command::List { level } => {
             print!("{}", listed(catalog::all().iter().filter(|requirement| requirement.level <= level)));
@@ -177,8 +196,14 @@ fn perform(command: Command) -> Result<u8, String> {
             print!("{}", explained(requirement));
             Ok(OK)
         }
-        Command::Agent(args) => check_agent(*args).and_then(|(run, report)| conclude(&run, &report)),
-        Command::Gateway(args) => check_gateway(*args).and_then(|(run, report)| conclude(&run, &report)),
+        Command::Agent(mut args) => {
+            args.run.heeds_signals = true;
+            check_agent(*args).and_then(|(run, report)| conclude(&run, &report))
+        }
+        Command::Gateway(mut args) => {
+            args.run.heeds_signals = true;
+            check_gateway(*args).and_then(|(run, report)| conclude(&run, &report))
+        }
     }
 }
 
@@ -190,20 +215,20 @@ fn read_json(path: &Path) -> Result<Value, String> {
     serde_json::from_str(&read(path)?).map_err(|error| format!("{} is no JSON: {error}", path.display()))
 }
 
-fn check_agent(args: AgentArgs) -> Result<(RunArgs, Report), String> {
+fn check_agent(args: AgentArgs) -> Result<(RunArgs, Report), Halt> {
     let AgentArgs { http, ws_listen, process, mcp, listen, card, start, samples, tokens, effects, run } = args;
     let samples = match samples.as_deref().map(read_json).transpose()? {
         Some(Value::Object(samples)) => samples,
-        Some(_) => return Err("the samples are an object, with the names of capabilities".to_owned()),
+        Some(_) => return Err("the samples are an object, with the names of capabilities".to_owned().into()),
         None => Map::new(),
     };
     let exchange = Arc::new(Exchange::new());
     if let Some(server) = mcp {
         let what = format!("MCP server {server}");
         let options = server::Options { server, samples, effects, timeout: run.timeout.into(), seed: run.seed };
-        let selection = selection(&run, Subject::Server)?;
-        let outcome = block_on(server::check(options, &selection, exchange))?;
-        let report = told(&run, Subject::Server, what, outcome)?;
+        let ready = Ready::make(&run, Subject::Server)?;
+        let outcome = block_on(&run, server::check(options, &ready.selection, exchange))?;
+        let report = ready.report(&run, what, outcome);
         return Ok((run, report));
     }
     let (asked, listen, what) = match (http, ws_listen, process) {
@@ -215,7 +240,7 @@ fn check_agent(args: AgentArgs) -> Result<(RunArgs, Report), String> {
             // Who brings a card along is not waited for.
             (Asked::Http(url), Some(listen).filter(|_| card.is_none()), what)
         }
-        (None, None, None) => return Err("name the way to the agent".to_owned()),
+        (None, None, None) => return Err("name the way to the agent".to_owned().into()),
     };
     let card = card.as_deref().map(read_json).transpose()?;
     let options = Options {
@@ -229,23 +254,54 @@ fn check_agent(args: AgentArgs) -> Result<(RunArgs, Report), String> {
         timeout: run.timeout.into(),
         seed: run.seed,
     };
-    let selection = selection(&run, Subject::Agent)?;
+    let ready = Ready::make(&run, Subject::Agent)?;
     let tell = |text: &str| eprintln!("reach-conformance: {text}");
-    let outcome = block_on(agent::check(options, &selection, exchange, tell))?;
-    let report = told(&run, Subject::Agent, what, outcome)?;
+    let outcome = block_on(&run, agent::check(options, &ready.selection, exchange, tell))?;
+    let report = ready.report(&run, what, outcome);
     Ok((run, report))
 }
 
-fn check_gateway(args: GatewayArgs) -> Result<(RunArgs, Report), String> {
+fn check_gateway(args: GatewayArgs) -> Result<(RunArgs, Report), Halt> {
     let GatewayArgs { url, stdio, run } = args;
     let url = url.trim_end_matches('/').to_owned();
     let what = format!("gateway {url}");
     let options = gateway::Options { url, stdio, timeout: run.timeout.into(), seed: run.seed };
-    let selection = selection(&run, Subject::Gateway)?;
-    let checking = gateway::check(options, &selection, Arc::new(Exchange::new()));
-    let outcome = block_on(checking)?;
-    let report = told(&run, Subject::Gateway, what, outcome)?;
+    let ready = Ready::make(&run, Subject::Gateway)?;
+    let outcome = block_on(&run, gateway::check(options, &ready.selection, Arc::new(Exchange::new())))?;
+    let report = ready.report(&run, what, outcome);
     Ok((run, report))
+}
+
+/// What is made ready before the run, so that no run is lost to a slip of the pen.
+struct Ready {
+    selection: Selection,
+    expected: Expected,
+}
+
+impl Ready {
+    fn make(run: &RunArgs, subject: Subject) -> Result<Self, Halt> {
+        let selection = selection(run, subject)?;
+        let expected = match &run.expected_failures {
+            Some(path) => Expected::read(&read(path)?, subject).map_err(|why| format!("{}: {why}", path.display()))?,
+            None => Expected::default(),
+        };
+        if let Some(path) = &run.junit {
+            // What is in it stays until there is something new.
+            let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            opened.map_err(|error| unwritable(path, &error))?;
+        }
+        Ok(Self { selection, expected })
+    }
+
+    /// The report of an outcome, with what was expected to fail.
+    fn report(&self, run: &RunArgs, what: String, outcome: Outcome) -> Report {
+        let about = About { subject: self.selection.subject, what, seed: run.seed, fail_on: run.fail_on };
+        Report::new(about, outcome, &self.expected)
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("{} cannot be written: {error}", path.display())
 }
 
 fn selection(run: &RunArgs, subject: Subject) -> Result<Selection, String> {
@@ -261,34 +317,45 @@ fn selection(run: &RunArgs, subject: Subject) -> Result<Selection, String> {
     Ok(selection)
 }
 
-fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+/// Does this to its end, or until the program is told to stop: then whatever it has started is ended with it.
+fn block_on<T>(run: &RunArgs, work: impl Future<Output = Result<T, String>>) -> Result<T, Halt> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("the runtime cannot be started: {error}"))?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = work => done.map_err(Halt::from),
+            halt = told_to_stop(), if run.heeds_signals => Err(halt),
+        }
+    });
     // Whatever still waits for the agent is left behind.
     runtime.shutdown_timeout(Duration::from_millis(200));
     done
 }
 
-/// The report of an outcome, with what was expected to fail.
-fn told(run: &RunArgs, subject: Subject, what: String, outcome: Outcome) -> Result<Report, String> {
-    let expected = match &run.expected_failures {
-        Some(path) => Expected::read(&read(path)?).map_err(|why| format!("{}: {why}", path.display()))?,
-        None => Expected::default(),
-    };
-    Ok(Report::new(About { subject, what, seed: run.seed }, outcome, &expected))
+/// Waits for a signal that means to stop.
+async fn told_to_stop() -> Halt {
+    let signals = [(SignalKind::interrupt(), 2), (SignalKind::terminate(), 15), (SignalKind::hangup(), 1)];
+    let waiting = signals.into_iter().filter_map(|(kind, number)| Some((signal(kind).ok()?, number)));
+    let mut waiting: Vec<_> = waiting
+        .map(|(mut signal, number)| {
+            Box::pin(async move {
+                signal.recv().await;
+                Halt { code: STOPPED + number, why: "stopped before the report, with what it had started".to_owned() }
+            })
+        })
+        .collect();
+    if waiting.is_empty() { std::future::pending().await } else { select_all(waiting.drain(..)).await.0 }
 }
 
 /// Writes the report where it was asked for. Answers the exit code.
-fn conclude(run: &RunArgs, report: &Report) -> Result<u8, String> {
-    if let Some(path) = &run.junit {
-        let written = std::fs::write(path, junit(report)?);
-        written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
-    }
+fn conclude(run: &RunArgs, report: &Report) -> Result<u8, Halt> {
     if run.json {
         println!("{}", as_json(report)?);
     } else {
         print!("{}", written(report));
+    }
+    if let Some(path) = &run.junit {
+        std::fs::write(path, junit(report)?).map_err(|error| unwritable(path, &error))?;
     }
     Ok(code(run, report))
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::catalog::{Level, Requirement, Subject};
@@ -62,12 +63,13 @@ pub(crate) struct Findings<'a> {
     verdicts: BTreeMap<String, Verdict>,
     mark: Mark,
     with_beats: bool,
+    notes: Vec<String>,
 }
 
 impl<'a> Findings<'a> {
     /// Nothing yet.
     pub(crate) fn new(exchange: &'a Exchange) -> Self {
-        Self { mark: exchange.mark(), exchange, verdicts: BTreeMap::new(), with_beats: false }
+        Self { mark: exchange.mark(), exchange, verdicts: BTreeMap::new(), with_beats: false, notes: Vec::new() }
     }
 
     /// From here on, failures show the exchange from here, with heartbeats or without.
@@ -95,6 +97,19 @@ impl<'a> Findings<'a> {
         if !matches!(verdict, Verdict::Failed(_)) {
             *verdict = Verdict::Failed(broken);
         }
+    }
+
+    /// It is not met for this reason too. What it was found by first is what is shown.
+    pub(crate) fn fail_too(&mut self, id: &str, expected: impl Into<String>, found: impl Into<String>) {
+        match self.verdicts.get_mut(id) {
+            Some(Verdict::Failed(broken)) => broken.found = format!("{}; {}", broken.found, found.into()),
+            Some(Verdict::Passed | Verdict::Skipped(_)) | None => self.fail(id, expected, found),
+        }
+    }
+
+    /// Says something in the report that belongs to no requirement alone.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(text);
     }
 
     /// It is met if nothing is found.
@@ -125,6 +140,16 @@ pub(crate) trait Stage: Send {
     /// Does one.
     fn perform<'a>(&'a mut self, act: &'static str, findings: &'a mut Findings<'_>) -> BoxFuture<'a, Act>;
 
+    /// Whether the last that was asked for was not answered at all.
+    fn is_in_doubt(&self) -> bool {
+        false
+    }
+
+    /// Asks for something easy once more. `Err`: that is not answered either, and why.
+    fn ask_again(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        futures_util::future::ready(Ok(())).boxed()
+    }
+
     /// Why a profile does not apply to what is checked. None: it does. Asked once all acts are done.
     fn why_not(&self, profile: &str) -> Option<String>;
 }
@@ -134,29 +159,29 @@ pub(crate) struct Outcome {
     pub(crate) checked: Vec<(&'static Requirement, Verdict)>,
     /// Profiles that apply, and in which nothing was looked at.
     pub(crate) idle: Vec<String>,
+    /// What is to be said beside the requirements.
+    pub(crate) notes: Vec<String>,
     pub(crate) took: Duration,
 }
 
-/// Does every act that is needed. An act that takes longer than `bound` is given up, and fails what it has not judged.
+/// How long a run may take at least.
+const RUN_MIN: Duration = Duration::from_secs(60);
+/// What says that nothing is answered any more.
+const ANSWERS: &str = "answers-work";
+/// The act that only counts what came: it is done even where nothing is answered.
+const COUNTS: &str = "calm";
+
+/// Why acts were not seen through. None: it hung.
+type Reasons = BTreeMap<&'static str, Option<String>>;
+
+/// Does every act that is needed. An act that takes longer than `bound` is given up, and fails what it has not judged; a
+/// run that takes much longer is given up as a whole. Once nothing is answered, nothing more is asked.
 pub(crate) async fn run(stage: &mut dyn Stage, selection: &Selection, exchange: &Exchange, bound: Duration) -> Outcome {
     let began = Instant::now();
     let chosen: Vec<&'static Requirement> =
         crate::catalog::all().iter().filter(|requirement| selection.takes(requirement)).collect();
-    let wanted: BTreeSet<&str> = chosen.iter().map(|requirement| requirement.check.as_str()).collect();
     let mut findings = Findings::new(exchange);
-    let mut reasons: BTreeMap<&str, Option<String>> = BTreeMap::new();
-    for act in stage.acts() {
-        if !wanted.contains(act) && !is_needed_by_all(act) {
-            continue;
-        }
-        findings.begin(false);
-        let ended = tokio::time::timeout(bound, stage.perform(act, &mut findings)).await;
-        match ended {
-            Ok(Ok(())) => {}
-            Ok(Err(Stop(why))) => drop(reasons.insert(act, Some(why))),
-            Err(_) => drop(reasons.insert(act, None)),
-        }
-    }
+    let reasons = perform_all(stage, &chosen, &mut findings, bound).await;
     let mut checked = Vec::new();
     for requirement in chosen {
         let verdict = match (stage.why_not(&requirement.profile), findings.verdicts.remove(&requirement.id)) {
@@ -172,7 +197,58 @@ pub(crate) async fn run(stage: &mut dyn Stage, selection: &Selection, exchange: 
         };
         checked.push((requirement, verdict));
     }
-    Outcome { idle: idle(stage, &checked), checked, took: began.elapsed() }
+    Outcome { idle: idle(stage, &checked), checked, notes: findings.notes, took: began.elapsed() }
+}
+
+async fn perform_all(
+    stage: &mut dyn Stage,
+    chosen: &[&'static Requirement],
+    findings: &mut Findings<'_>,
+    bound: Duration,
+) -> Reasons {
+    let began = Instant::now();
+    let (most, mut given_up) = (bound.saturating_mul(2).max(RUN_MIN), None);
+    let wanted: BTreeSet<&str> = chosen.iter().map(|requirement| requirement.check.as_str()).collect();
+    let mut reasons = Reasons::new();
+    for act in stage.acts() {
+        if !wanted.contains(act) && !is_needed_by_all(act) {
+            continue;
+        }
+        let left = most.saturating_sub(began.elapsed());
+        if left.is_zero() && given_up.is_none() {
+            let why = format!("the run was given up after {} s", most.as_secs());
+            findings.note(format!("{why}: what had not been looked at by then is skipped"));
+            given_up = Some(why);
+        }
+        if let Some(why) = given_up.as_ref().filter(|_| *act != COUNTS) {
+            reasons.insert(act, Some(why.clone()));
+            continue;
+        }
+        findings.begin(false);
+        let before = findings.verdicts.clone();
+        let ended =
+            tokio::time::timeout(left.min(bound).max(Duration::from_secs(1)), stage.perform(act, findings)).await;
+        let has_hung = ended.is_err();
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(Stop(why))) => drop(reasons.insert(act, Some(why))),
+            Err(_) => drop(reasons.insert(act, None)),
+        }
+        if given_up.is_none()
+            && (has_hung || stage.is_in_doubt())
+            && let Err(why) = stage.ask_again().await
+        {
+            // What this act found is all of the same cause.
+            findings.verdicts = before;
+            findings.fail(ANSWERS, "an answer of any kind", why.clone());
+            if !chosen.iter().any(|requirement| requirement.id == ANSWERS) {
+                findings.note(why.clone());
+            }
+            reasons.insert(act, Some(why.clone()));
+            given_up = Some(why);
+        }
+    }
+    reasons
 }
 
 /// Acts that all others stand on.

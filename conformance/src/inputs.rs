@@ -1,10 +1,13 @@
 //! What a capability or a tool is asked with: parameters that should do, and others made of them.
 
+use std::time::Duration;
+
 use fastrand::Rng;
 use jsonschema::Validator;
 use reach_schemas::RawJson;
 use serde_json::{Map, Value};
 
+use crate::misfit::{self, Misfit};
 use crate::{instance, schema};
 
 /// Stands for the text that is tried, within parameters.
@@ -19,8 +22,11 @@ pub(crate) const TEXT: &str = "统计 字数 — naïve e\u{301}té 🧑‍🚀 
 pub(crate) const PLAIN_TEXT: &str = "plain text - naive summer so as on \n \"quoted\" \\ \t Hebrew";
 /// One past the integers that a 64-bit float holds.
 pub(crate) const NUMBER: &str = "9007199254740993";
-/// A number that any float holds, and that no result has by chance.
-pub(crate) const PLAIN_NUMBER: &str = "12345678";
+/// Numbers on the way there, which any float holds; the last is one that no result has by chance. Whoever takes one for a
+/// length of time is known by how long the small ones take, before a large one keeps it busy for hours.
+pub(crate) const PLAIN_NUMBERS: [&str; 4] = ["1", "37", "2345", "12345678"];
+/// How much longer than its like one of them may take.
+pub(crate) const NUMBER_PAUSE: Duration = Duration::from_millis(600);
 /// What a large text has in bytes.
 const LARGE: usize = 1 << 20;
 
@@ -33,8 +39,8 @@ pub(crate) struct Inputs {
     pub(crate) is_given: bool,
     /// Parameters of work that takes a while.
     pub(crate) slow: Option<Value>,
-    /// Parameters that do not fit.
-    pub(crate) bad: Option<Value>,
+    /// Parameters that do not fit, each in a way of its own; one that somebody gave is the first.
+    pub(crate) bad: Vec<Misfit>,
     /// Where in the parameters there is free text.
     text: Option<Slot>,
     /// Where in the parameters there is any number.
@@ -56,15 +62,19 @@ impl Inputs {
         };
         let has_examples = schema.is_some_and(|schema| schema["examples"].is_array());
         let params = own.get("params").cloned().or(made);
-        let worst = schema
-            .zip(params.as_ref())
-            .and_then(|(schema, params)| instance::bad(schema, params).into_iter().find(|value| !fits(value)));
+        let given = own.get("bad").cloned().map(|value| Misfit { way: "is bad, by the samples", member: None, value });
+        let mut bad: Vec<Misfit> = given.into_iter().collect();
+        for misfit in schema.map(|schema| misfit::all(schema, params.as_ref())).unwrap_or_default() {
+            if !fits(&misfit.value) && !bad.iter().any(|other| other.way == misfit.way) {
+                bad.push(misfit);
+            }
+        }
         let text = |params: &Value| slot(schema, params, |of, value| value.is_string() && is_text(of));
         let number = |params: &Value| slot(schema, params, |of, value| value.is_number() && is_number(of));
         Self {
             is_given: own.get("params").is_some() || has_examples,
             slow: own.get("slow").cloned(),
-            bad: own.get("bad").cloned().or(worst),
+            bad,
             text: params.as_ref().and_then(text),
             number: params.as_ref().and_then(number),
             params,
@@ -89,9 +99,13 @@ impl Inputs {
         self.with_text(&"many words ".repeat(LARGE / 11))
     }
 
-    /// The parameters with this number, written as it is given. None: no member takes any number.
+    /// The parameters with this number, written as it is given. None: no member takes any number, or not this one.
     pub(crate) fn with_number(&self, digits: &str) -> Option<RawJson> {
         let mut params = self.params.clone()?;
+        self.number.as_ref()?.put(&mut params, serde_json::from_str(digits).ok()?);
+        if !self.schema.as_ref().is_none_or(|schema| schema.is_valid(&params)) {
+            return None;
+        }
         self.number.as_ref()?.put(&mut params, serde_json::from_str(NUMBER_MARK).ok()?);
         RawJson::parse(&params.to_string().replace(NUMBER_MARK, digits)).ok()
     }

@@ -10,6 +10,8 @@ mod exchange;
 mod gateway;
 mod inputs;
 mod instance;
+mod json;
+mod misfit;
 mod report;
 mod schema;
 mod server;

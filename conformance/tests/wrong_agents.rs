@@ -37,10 +37,23 @@ const TABLE: &[(Fault, Over, &str)] = &[
     (Fault::AnswersText, Over::Http, "result-is-json"),
     (Fault::AnswersPlainType, Over::Http, "http-says-json"),
     (Fault::BreaksSchema, Over::Socket, "result-fits-schema"),
+    (Fault::AnswersSlowText, Over::Http, "result-is-json"),
+    (Fault::BreaksSlowSchema, Over::Socket, "result-fits-schema"),
+    (Fault::FailsWhatItOffers, Over::Http, "answers-each-capability"),
+    (Fault::FailsWhatCannotBeTried, Over::Http, "refuses-bad-input"),
+    (Fault::GoesSilent, Over::Http, "answers-work"),
+    (Fault::GoesSilent, Over::Socket, "answers-work"),
     (Fault::ChokesOnUnknownMember, Over::Http, "passes-over-unknown-fields"),
     (Fault::NeedsTrace, Over::Http, "needs-no-trace"),
     (Fault::TakesBadInput, Over::Http, "refuses-bad-input"),
     (Fault::BlamesItselfForBadInput, Over::Http, "refuses-bad-input"),
+    (Fault::TakesWrongTypes, Over::Http, "refuses-bad-input"),
+    (Fault::TakesOutOfRange, Over::Queue, "refuses-bad-input"),
+    (Fault::TakesUnknownMembers, Over::Socket, "refuses-bad-input"),
+    (Fault::TakesBadInputElsewhere, Over::Http, "refuses-bad-input"),
+    (Fault::PutsBadInputOff, Over::Http, "refuses-bad-input"),
+    (Fault::RedirectsBadInput, Over::Http, "refuses-bad-input"),
+    (Fault::DoesNotStartBadInput, Over::Http, "refuses-bad-input"),
     (Fault::LimpsAfterBadInput, Over::Socket, "survives-bad-input"),
     (Fault::LimpsAfterGarbage, Over::Http, "survives-garbage"),
     (Fault::TakesGarbage, Over::Http, "refuses-garbage"),
@@ -51,6 +64,10 @@ const TABLE: &[(Fault, Over, &str)] = &[
     (Fault::DoesAttemptTwice, Over::Http, "done-once-per-attempt"),
     (Fault::DoesAttemptTwice, Over::Socket, "done-once-per-attempt"),
     (Fault::DoesKeyTwice, Over::Queue, "done-once-per-key"),
+    (Fault::DoesAttemptTwiceMeanwhile, Over::Http, "done-once-per-attempt"),
+    (Fault::DoesAttemptTwiceMeanwhile, Over::Socket, "done-once-per-attempt"),
+    (Fault::DoesKeyTwiceMeanwhile, Over::Http, "done-once-per-key"),
+    (Fault::DoesKeyTwiceMeanwhile, Over::Queue, "done-once-per-key"),
     (Fault::RefusesRepeats, Over::Http, "answers-repeats-alike"),
     (Fault::TakesOlderToken, Over::Socket, "heeds-newer-token"),
     (Fault::IgnoresCancel, Over::Http, "stops-when-cancelled"),
@@ -69,6 +86,7 @@ const TABLE: &[(Fault, Over, &str)] = &[
     (Fault::ReportsUnknownToken, Over::Socket, "reports-are-valid"),
     (Fault::ReportsOnce, Over::Socket, "reports-again"),
     (Fault::ReportsStaleForever, Over::Queue, "takes-no-for-an-answer"),
+    (Fault::ReportsStaleEachSecond, Over::Socket, "takes-no-for-an-answer"),
     (Fault::WorksBeforeAccept, Over::Socket, "accepts-before-work"),
     (Fault::CompletesBeforeAccept, Over::Socket, "answers-in-order"),
     (Fault::NeverAccepts, Over::Queue, "answers-in-order"),
@@ -79,6 +97,7 @@ const TABLE: &[(Fault, Over, &str)] = &[
     (Fault::ComesBackSilently, Over::Socket, "link-comes-back"),
     (Fault::ForgetsResults, Over::Socket, "link-reports-meanwhile"),
     (Fault::Floods, Over::Socket, "link-is-calm"),
+    (Fault::FloodsBeats, Over::Socket, "link-is-calm"),
     (Fault::ClosesAtOnce, Over::Socket, "registers"),
     (Fault::ClaimsTooMuch, Over::Queue, "claims-are-valid"),
     (Fault::ClaimsHastily, Over::Queue, "claims-patiently"),
@@ -109,8 +128,14 @@ async fn check(fault: Fault, over: Over, flags: &[&str]) -> Done {
     let folder = tempfile::tempdir().unwrap();
     // What is pulled outlasts its lease.
     let slow = if over == Over::Queue { 1500 } else { 700 };
-    let samples =
-        file(folder.path(), "samples.json", &json!({ "nap": { "params": { "ms": 5 }, "slow": { "ms": slow } } }));
+    let samples = file(
+        folder.path(),
+        "samples.json",
+        &json!({
+            "nap": { "params": { "ms": 5 }, "slow": { "ms": slow } },
+            "enter": { "slow": { "text": "one", "ms": 400 } }, "stamp": { "slow": { "text": "two", "ms": 400 } },
+        }),
+    );
     let samples = samples.to_str().unwrap();
     let agent = Agent::new(fault, over);
     let way: &[&str] = match over {
@@ -134,8 +159,13 @@ async fn check(fault: Fault, over: Over, flags: &[&str]) -> Done {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_without_a_fault_meets_every_requirement_by_every_way() {
-    let runs = [Over::Http, Over::Socket, Over::Queue]
-        .map(|over| async move { (over, check(Fault::Nothing, over, &[]).await) });
+    let ways = [
+        (Fault::Nothing, Over::Http),
+        (Fault::Nothing, Over::Socket),
+        (Fault::Nothing, Over::Queue),
+        (Fault::EscapesIds, Over::Socket),
+    ];
+    let runs = ways.map(|(fault, over)| async move { (over, check(fault, over, &[]).await) });
     for (over, done) in futures_util::future::join_all(runs).await {
         assert_eq!(done.failures(), "", "{over:?}");
         assert_eq!(done.code, 0, "{over:?}: {}", done.report);

@@ -57,6 +57,8 @@ def main() -> int:
     try:
         params = json.load(sys.stdin)
         path = params["path"]
+        if not isinstance(path, str):
+            raise TypeError("the path is no text")
     except (ValueError, KeyError, TypeError):
         print('give the parameters as JSON on standard input: {"path": "FILE"}', file=sys.stderr)
         return 65

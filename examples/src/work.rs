@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_reach_sdk::{Context, HandlerError, Task};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::ledger::Ledger;
 use crate::summary::{self, Summary};
@@ -14,12 +15,21 @@ const TOLD_EVERY: usize = 10;
 
 /// What the example agents are asked to work on.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Params {
     /// The document.
     pub path: PathBuf,
     /// How long to dwell on each sentence, so that there is time to kill the agent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "pace")]
     pub pace_ms: u64,
+}
+
+/// A pace within the bounds of the card.
+fn pace<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    match u64::deserialize(from)? {
+        pace @ 0..=1000 => Ok(pace),
+        pace => Err(D::Error::custom(format!("pace_ms is {pace}, and may be 0 to 1000"))),
+    }
 }
 
 /// Summarizes the document of a task, once it stands in the agent's ledger that it was begun.

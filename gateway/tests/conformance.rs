@@ -90,6 +90,12 @@ async fn the_gateway_meets_every_requirement_over_three_transports() {
 const TABLE: &[(Fault, &str)] = &[
     (Fault::AnswersNotifications, "gw-silent-to-notifications"),
     (Fault::RoundsIds, "gw-ids-exact"),
+    (Fault::RoundsIdsOfResults, "gw-ids-exact"),
+    (Fault::AnswersBatchesWithoutIds, "gw-batches"),
+    (Fault::DropsResultsOfABatch, "gw-batches"),
+    (Fault::AnswersResultsWith500, "gw-http-status"),
+    (Fault::OverwritesResults, "gw-final-stays"),
+    (Fault::TakesStaleFailures, "gw-stale-refused"),
     (Fault::BlamesParseErrorOnItself, "gw-parse-error"),
     (Fault::DropsOneOfABatch, "gw-batches"),
     (Fault::HidesReplays, "gw-key-replays"),
@@ -110,8 +116,10 @@ const TABLE: &[(Fault, &str)] = &[
 async fn each_rule_that_a_gateway_breaks_is_found_by_its_own_requirement() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::start(folder.path()).await;
-    let clean = check(&flaky::before(&gateway.url, Fault::Nothing).await, "").await;
-    assert_eq!(clean.with("failed"), Vec::<&Value>::new(), "through the proxy, with no fault");
+    for right in [Fault::Nothing, Fault::Respells] {
+        let clean = check(&flaky::before(&gateway.url, right).await, "").await;
+        assert_eq!(clean.with("failed"), Vec::<&Value>::new(), "through the proxy, with no fault: {right:?}");
+    }
     let mut wrong = Vec::new();
     for (fault, expected) in TABLE {
         let done = check(&flaky::before(&gateway.url, *fault).await, "").await;

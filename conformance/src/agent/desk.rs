@@ -34,10 +34,6 @@ pub(crate) struct Beat {
     /// What is wrong with it.
     pub(crate) wrong: Option<String>,
     pub(crate) load: u64,
-    /// Whether it was answered that the agent is not known.
-    pub(crate) was_disowned: bool,
-    /// Whether its answer had members that nobody knows.
-    pub(crate) had_unknown: bool,
 }
 
 /// A claim.
@@ -111,6 +107,10 @@ pub(crate) struct State {
     pub(crate) farewells: Vec<Instant>,
     /// The next heartbeat is answered that the agent is not known.
     pub(crate) disown_next: bool,
+    /// The heartbeat that was. It is kept, however many come after it.
+    pub(crate) disowned: Option<Beat>,
+    /// The first whose answer had members that nobody knows.
+    pub(crate) puzzled: Option<Beat>,
     pub(crate) connection: Option<Connection>,
     pub(crate) connections: u64,
     /// The id of the last request to a connected agent.

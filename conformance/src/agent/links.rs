@@ -12,6 +12,7 @@ use super::http;
 use super::process::Process;
 use super::work::{Event, Key, Work};
 use crate::exchange::Way;
+use crate::json::spelled;
 
 /// How long a connected agent has to say that it has the work: as long as a gateway gives it.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,6 +41,8 @@ pub(crate) enum Probe {
 pub(crate) struct Courier {
     pub(crate) desk: Arc<Desk>,
     pub(crate) link: Link,
+    /// How long one step may take.
+    pub(crate) timeout: Duration,
 }
 
 impl Courier {
@@ -93,7 +96,7 @@ impl Courier {
     async fn push(&self, work: &Work) {
         self.desk.note(work.key(), Event::Sent);
         let (id, key) = (self.next_id(), work.key());
-        let asked = self.ask(&id, push::DELIVER, &work.to_json(), ACCEPT_TIMEOUT, Some(key)).await;
+        let asked = self.ask(&id, push::DELIVER, &work.to_json(), ACCEPT_TIMEOUT.min(self.timeout), Some(key)).await;
         if let Err(why) = asked {
             self.desk.note(key, Event::Lost(why));
         }
@@ -137,13 +140,13 @@ impl Courier {
     ) -> Result<Result<String, String>, String> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
         let (sender, answer) = oneshot::channel();
-        self.desk.change(|state| state.pending.insert(id.to_owned(), Pending { sender, delivers }));
+        self.desk.change(|state| state.pending.insert(spelled(id), Pending { sender, delivers }));
         self.say(text)?;
         match tokio::time::timeout(within, answer).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(_)) => Err("the connection was closed".to_owned()),
             Err(_) => {
-                self.desk.change(|state| state.pending.remove(id));
+                self.desk.change(|state| state.pending.remove(&spelled(id)));
                 Err(format!("no answer to {method} within {} ms", within.as_millis()))
             }
         }

@@ -215,8 +215,11 @@ fn heartbeat(desk: &Desk, value: &Value) -> Answered {
     }
     let (was_disowned, had_unknown, stops, waiting) = desk.change(|state| {
         let was_disowned = std::mem::take(&mut state.disown_next) && !is_other;
-        let had_unknown = state.beats.iter().any(|beat| beat.was_disowned) && !was_disowned;
-        keep(&mut state.beats, Beat { at: Instant::now(), wrong: wrong.clone(), load, was_disowned, had_unknown });
+        let had_unknown = state.disowned.is_some() && !was_disowned;
+        let beat = Beat { at: Instant::now(), wrong: wrong.clone(), load };
+        keep(&mut state.beats, beat.clone());
+        state.disowned = state.disowned.take().or_else(|| was_disowned.then(|| beat.clone()));
+        state.puzzled = state.puzzled.take().or_else(|| had_unknown.then_some(beat));
         (was_disowned, had_unknown, std::mem::take(&mut state.stops), state.queue.len())
     });
     if was_disowned || is_other {

@@ -9,6 +9,7 @@ mod options;
 mod plan;
 mod process;
 mod serve;
+mod sign;
 mod stage;
 mod started;
 mod tokens;

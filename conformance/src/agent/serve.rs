@@ -25,6 +25,7 @@ use super::desk::{Connection, Desk, Out, Pending, keep};
 use super::links::taken;
 use super::methods::{Answered, Call, Caller, Refusal, answer};
 use crate::exchange::Way;
+use crate::json::spelled;
 
 /// The largest message that is read.
 const MESSAGE_MAX: usize = 16 << 20;
@@ -271,7 +272,7 @@ async fn read(desk: &Arc<Desk>, caller: Caller, sender: &mpsc::Sender<Out>, text
             (None, Some(error)) => Err(error.get().to_owned()),
             (Some(_), Some(_)) | (None, None) => return stray(desk),
         };
-        let waiting = frame.id.and_then(|id| desk.change(|state| state.pending.remove(id.get())));
+        let waiting = frame.id.and_then(|id| desk.change(|state| state.pending.remove(&spelled(id.get()))));
         return match waiting {
             Some(Pending { sender, delivers }) => {
                 desk.exchange.add(Way::In, &text);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -46,6 +47,7 @@ const ACTS: &[&str] = &[
     "claims",
     "lease",
     "heartbeat",
+    "numbers",
     "tokens",
     "reconnect",
     "superseded",
@@ -92,6 +94,10 @@ pub(crate) struct Agent {
     pub(crate) no_number: Option<String>,
     pub(crate) no_probe: Option<String>,
     pub(crate) has_accepted: bool,
+    /// What was asked for that may keep the agent busy for as long as it runs, and that cannot be held against it.
+    pub(crate) busy_with: Option<String>,
+    /// Whether the last work was not answered at all.
+    pub(super) in_doubt: AtomicBool,
 }
 
 /// Checks an agent. `tell` is told where the runner listens. `Err`: the check could not begin.
@@ -131,6 +137,8 @@ pub(crate) async fn check(
         no_number: None,
         no_probe: None,
         has_accepted: false,
+        busy_with: None,
+        in_doubt: AtomicBool::new(false),
         started,
         address,
         desk,
@@ -169,7 +177,7 @@ impl Agent {
             }
         };
         self.plan = Some(plan);
-        self.courier = Some(Courier { desk: self.desk.clone(), link });
+        self.courier = Some(Courier { desk: self.desk.clone(), link, timeout: self.options.timeout });
         Ok(())
     }
 
@@ -219,7 +227,10 @@ impl Agent {
         let began = Instant::now();
         courier.deliver(work);
         let ended = self.end_after(work.key(), seen, work.attempt_timeout + Duration::from_millis(500)).await;
-        if matches!(ended, None | Some((_, Event::Lost(_)))) {
+        let is_silent = matches!(ended, None | Some((_, Event::Lost(_))));
+        self.heard();
+        if is_silent {
+            self.missed();
             // As a gateway does: what is out of time is called off. Whether that is taken is judged elsewhere.
             let _ = courier.cancel(work.key()).await;
         }
@@ -238,23 +249,9 @@ impl Agent {
         found.await
     }
 
-    /// Whether easy work still passes; says so under this requirement.
-    pub(crate) async fn judge_still_works(&mut self, findings: &mut Findings<'_>, id: &str) -> Act {
-        let mut work = self.easy_task()?;
-        let mut ended = self.do_work(&work).await;
-        if matches!(&ended, Ok((Event::Refused { is_full: true, .. }, _))) {
-            // What was called off a moment ago may still hold its seat.
-            self.pause(Duration::from_millis(300)).await;
-            work = self.easy_task()?;
-            ended = self.do_work(&work).await;
-        }
-        let found = match ended {
-            Ok((Event::Result { .. }, _)) => Ok(()),
-            Ok((event, _)) => Err(event.words()),
-            Err(why) => Err(why),
-        };
-        findings.judge(id, "easy work is answered with a result, as before", found);
-        Ok(())
+    /// So long, or as long as a step may take.
+    pub(crate) fn at_most(&self, time: Duration) -> Duration {
+        time.min(self.options.timeout)
     }
 
     /// Gives the agent so much time. Nothing that is judged depends on its being enough.
@@ -315,6 +312,7 @@ impl Stage for Agent {
             "lease" => acts::lease::lease(self, findings).boxed(),
             "claims" => acts::link::claims(self, findings).boxed(),
             "reconnect" => acts::link::reconnect(self, findings).boxed(),
+            "numbers" => acts::input::numbers(self, findings).boxed(),
             "heartbeat" => acts::heart::heartbeat(self, findings).boxed(),
             "tokens" => acts::identity::tokens(self, findings).boxed(),
             "superseded" => acts::identity::superseded(self, findings).boxed(),
@@ -322,6 +320,14 @@ impl Stage for Agent {
             "calm" => acts::heart::calm(self, findings).boxed(),
             other => futures_util::future::ready(Err(Stop(format!("there is no act {other}")))).boxed(),
         }
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.is_silent()
+    }
+
+    fn ask_again(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.ask_for_sign().boxed()
     }
 
     fn why_not(&self, profile: &str) -> Option<String> {
@@ -334,7 +340,7 @@ impl Stage for Agent {
             "registration" => no("the card came from a file, and the agent was not asked to register"),
             "output_schema" => declares(offers.iter().any(|offer| offer.output.is_some()), "has an output_schema"),
             "input_schema" => declares(
-                offers.iter().any(|offer| offer.inputs.bad.is_some()),
+                offers.iter().any(|offer| !offer.inputs.bad.is_empty()),
                 "has an input_schema that refuses anything",
             ),
             "effects" => declares(offers.iter().any(Offer::is_effectful), "is a write or idempotent_write"),

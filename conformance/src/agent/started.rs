@@ -65,7 +65,9 @@ impl Started {
         match self.group.leader.wait().await {
             Ok(status) if !status.success() => {
                 let how = status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}"));
-                let _ = tokio::time::timeout(REST, &mut self.reading).await;
+                if !self.reading.is_finished() {
+                    let _ = tokio::time::timeout(REST, &mut self.reading).await;
+                }
                 format!("your agent ended with {how}{}", self.last_words())
             }
             Ok(_) | Err(_) => std::future::pending().await,

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::child::{self, Group};
-use crate::exchange::{Exchange, Way};
+use crate::exchange::{Exchange, Way, short};
 
 /// How long what is not awaited is listened for, once the frame behind it was answered.
 const QUIET: Duration = Duration::from_millis(50);
@@ -31,6 +31,8 @@ pub(crate) struct Peer {
     sent: u64,
     /// What the gateway said without being asked.
     pub(crate) pushes: VecDeque<String>,
+    /// The first answer over HTTP that had another status than it should.
+    pub(crate) odd_status: Option<String>,
 }
 
 enum Wire {
@@ -44,7 +46,7 @@ pub(crate) type Answer = Result<Value, Value>;
 
 impl Peer {
     fn new(name: &'static str, exchange: Arc<Exchange>, timeout: Duration, wire: Wire) -> Self {
-        Self { name, exchange, timeout, wire, sent: 0, pushes: VecDeque::new() }
+        Self { name, exchange, timeout, wire, sent: 0, pushes: VecDeque::new(), odd_status: None }
     }
 
     /// Over `POST {url}/rpc`.
@@ -77,8 +79,9 @@ impl Peer {
     pub(crate) async fn ask(&mut self, frame: &[u8]) -> Result<Option<String>, String> {
         self.exchange.add(Way::Out, &format!("{}: {}", self.name, String::from_utf8_lossy(frame)));
         if let Wire::Http { client, url } = &self.wire {
-            let text = post(client, url, frame, self.timeout).await?;
-            self.exchange.add(Way::In, &format!("{}: {text}", self.name));
+            let (status, text) = post(client, url, frame, self.timeout).await?;
+            self.exchange.add(Way::In, &format!("{}: {status} {text}", self.name));
+            self.look_at(status, &text);
             return Ok(Some(text).filter(|text| !text.trim().is_empty()));
         }
         self.write(frame).await?;
@@ -94,7 +97,7 @@ impl Peer {
                 Err(_) => return Err(format!("{}: no answer within {} s", self.name, self.timeout.as_secs())),
                 Ok(text) => {
                     let text = text?;
-                    if text.contains(&behind) {
+                    if has_id(&text, &behind) {
                         is_behind = true;
                     } else {
                         self.exchange.add(Way::In, &format!("{}: {text}", self.name));
@@ -120,14 +123,16 @@ impl Peer {
         let frame = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#);
         self.exchange.add(Way::Out, &format!("{}: {frame}", self.name));
         let text = if let Wire::Http { client, url } = &self.wire {
-            post(client, url, frame.as_bytes(), self.timeout * 2).await?
+            let (status, text) = post(client, url, frame.as_bytes(), self.timeout * 2).await?;
+            self.look_at(status, &text);
+            text
         } else {
             self.write(frame.as_bytes()).await?;
             let until = Instant::now() + self.timeout * 2;
             loop {
                 let read = timeout_at(until, self.read_answer()).await;
                 let text = read.map_err(|_| format!("{}: no answer to {method}", self.name))??;
-                if text.contains(&id) {
+                if has_id(&text, &id) {
                     break text;
                 }
             }
@@ -152,10 +157,10 @@ impl Peer {
 
     /// The next message of the gateway's own that has this method.
     pub(crate) async fn pushed(&mut self, method: &str) -> Result<String, String> {
-        let wanted = format!("\"{method}\"");
+        let is_such = |push: &String| serde_json::from_str::<Value>(push).is_ok_and(|push| push["method"] == method);
         let until = Instant::now() + self.timeout;
         loop {
-            if let Some(at) = self.pushes.iter().position(|push| push.contains(&wanted)) {
+            if let Some(at) = self.pushes.iter().position(is_such) {
                 let push = self.pushes.remove(at).unwrap_or_default();
                 self.exchange.add(Way::In, &format!("{}: {push}", self.name));
                 return Ok(push);
@@ -163,6 +168,14 @@ impl Peer {
             let read = timeout_at(until, self.read()).await;
             let text = read.map_err(|_| format!("no {method} within {} s", self.timeout.as_secs()))??;
             self.keep(text);
+        }
+    }
+
+    /// An answer over HTTP has status 200, and where there is none, 202 or 204.
+    fn look_at(&mut self, status: u16, text: &str) {
+        let is_right = if text.trim().is_empty() { matches!(status, 202 | 204) } else { status == 200 };
+        if !is_right && self.odd_status.is_none() {
+            self.odd_status = Some(format!("status {status} with {:?}", short(text)));
         }
     }
 
@@ -224,8 +237,15 @@ impl Peer {
     }
 }
 
-async fn post(client: &reqwest::Client, url: &str, frame: &[u8], within: Duration) -> Result<String, String> {
+/// Whether this answer is to the request with this id, however it is written.
+fn has_id(text: &str, id: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|answer| answer["id"] == id)
+}
+
+async fn post(client: &reqwest::Client, url: &str, frame: &[u8], within: Duration) -> Result<(u16, String), String> {
     let request = client.post(url).header("content-type", "application/json").body(frame.to_vec());
     let response = request.timeout(within).send().await.map_err(|error| format!("HTTP: no answer: {error}"))?;
-    response.text().await.map_err(|error| format!("HTTP: the answer broke off: {error}"))
+    let status = response.status().as_u16();
+    let text = response.text().await.map_err(|error| format!("HTTP: the answer broke off: {error}"))?;
+    Ok((status, text))
 }

@@ -13,7 +13,8 @@ use super::peer::Peer;
 use crate::engine::{self, Act, Findings, Outcome, Selection, Stage, Stop};
 use crate::exchange::Exchange;
 
-const ACTS: &[&str] = &["connect", "frames", "alike", "errors", "keys", "fencing", "walls", "deliveries", "tools"];
+const ACTS: &[&str] =
+    &["connect", "frames", "alike", "errors", "keys", "fencing", "walls", "deliveries", "tools", "statuses"];
 
 /// What a gateway is checked with.
 #[derive(Debug, Clone)]
@@ -82,6 +83,7 @@ impl Stage for Gateway {
             "walls" => acts::walls::walls(self, findings).boxed(),
             "deliveries" => acts::deliveries::deliveries(self, findings).boxed(),
             "tools" => acts::tools::tools(self, findings).boxed(),
+            "statuses" => acts::frames::statuses(self, findings).boxed(),
             other => futures_util::future::ready(Err(Stop(format!("there is no act {other}")))).boxed(),
         }
     }

@@ -3,23 +3,30 @@
 
 use std::collections::BTreeSet;
 
-use crate::catalog;
+use crate::catalog::{self, Subject};
 
 /// The ids that are expected to fail.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expected(BTreeSet<String>);
 
 impl Expected {
-    /// Reads the text of a file. `Err`: a line names no requirement.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    /// Reads the text of a file. `Err`: a line names no requirement of what is checked.
+    pub(crate) fn read(text: &str, subject: Subject) -> Result<Self, String> {
         let mut ids = BTreeSet::new();
         for (number, line) in text.lines().enumerate() {
             let id = line.split('#').next().unwrap_or_default().trim();
             if id.is_empty() {
                 continue;
             }
-            if catalog::find(id).is_none() {
-                return Err(format!("line {}: there is no requirement {id:?}; see reach-conformance list", number + 1));
+            let wrong = match catalog::find(id) {
+                None => "there is no requirement",
+                Some(found) if found.subject != subject => {
+                    "nothing of the kind that is checked here has the requirement"
+                }
+                Some(_) => "",
+            };
+            if !wrong.is_empty() {
+                return Err(format!("line {}: {wrong} {id:?}; see reach-conformance list", number + 1));
             }
             ids.insert(id.to_owned());
         }
@@ -38,8 +45,12 @@ mod tests {
 
     #[test]
     fn remarks_and_empty_lines_are_passed_over_and_a_slip_of_the_pen_is_not() {
-        let expected = Expected::read("# known\n\nbeats-in-time  # until the timer is mended\n").unwrap();
+        let expected =
+            Expected::read("# known\n\nbeats-in-time  # until the timer is mended\n", Subject::Agent).unwrap();
         assert!(expected.has("beats-in-time") && !expected.has("registers"));
-        assert!(Expected::read("x\nbeats-in-tme\n").unwrap_err().starts_with("line 1: there is no requirement \"x\""));
+        let wrong = Expected::read("x\nbeats-in-tme\n", Subject::Agent).unwrap_err();
+        assert!(wrong.starts_with("line 1: there is no requirement \"x\""));
+        let of_another = Expected::read("gw-batches\n", Subject::Agent).unwrap_err();
+        assert!(of_another.starts_with("line 1: nothing of the kind"), "{of_another}");
     }
 }

@@ -19,7 +19,7 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
         match row.status {
             Status::Failed => write_failure(out, row, "FAILED")?,
             Status::ExpectedFailure => write_failure(out, row, "failed, as expected")?,
-            Status::UnexpectedPass => {
+            Status::UnexpectedPass | Status::UnexpectedSkip => {
                 let why =
                     row.why.as_ref().map_or_else(|| "it passed".to_owned(), |why| format!("it was skipped: {why}"));
                 writeln!(out, "UNEXPECTED {} {}", row.level.as_str(), row.id)?;
@@ -33,6 +33,9 @@ fn write_report(out: &mut String, report: &Report) -> std::fmt::Result {
     let passed: Vec<&str> = passed.collect();
     if !passed.is_empty() {
         writeln!(out, "passed: {}\n", passed.join(", "))?;
+    }
+    for note in &report.notes {
+        writeln!(out, "NOTE {note}\n")?;
     }
     for profile in &report.idle_profiles {
         writeln!(out, "NOTHING RAN in the profile {profile}, though it is declared: see what was skipped\n")?;

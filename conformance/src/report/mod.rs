@@ -22,8 +22,10 @@ pub(crate) enum Status {
     Skipped,
     /// It failed, and is in the file of expected failures.
     ExpectedFailure,
-    /// It is in the file of expected failures, and did not fail.
+    /// It is in the file of expected failures, and passed.
     UnexpectedPass,
+    /// It is in the file of expected failures, and was not looked at.
+    UnexpectedSkip,
 }
 
 /// What came of one requirement.
@@ -68,6 +70,9 @@ pub(crate) struct Report {
     pub(crate) summary: Summary,
     /// Profiles that were declared, and of which nothing could be looked at.
     pub(crate) idle_profiles: Vec<String>,
+    /// What is to be said beside the requirements.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
     pub(crate) results: Vec<Row>,
 }
 
@@ -76,12 +81,14 @@ pub(crate) struct About {
     pub(crate) subject: Subject,
     pub(crate) what: String,
     pub(crate) seed: u64,
+    /// The level whose failures count.
+    pub(crate) fail_on: Level,
 }
 
 impl Report {
     /// Tells an outcome, with what was expected to fail.
     pub(crate) fn new(about: About, outcome: Outcome, expected: &Expected) -> Self {
-        let Outcome { checked, idle, took } = outcome;
+        let Outcome { checked, idle, notes, took } = outcome;
         let mut summary = Summary::default();
         let results: Vec<Row> = checked
             .into_iter()
@@ -92,26 +99,30 @@ impl Report {
                 row
             })
             .collect();
-        // Where something failed, what could not be looked at for it needs no telling.
-        let has_failed = results.iter().any(|row| matches!(row.status, Status::Failed | Status::ExpectedFailure));
-        let About { subject, what, seed } = about;
-        Self {
+        let About { subject, what, seed, fail_on } = about;
+        let mut report = Self {
             subject,
             what,
             seed,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             badge: summary.badge(),
             summary,
-            idle_profiles: if has_failed { Vec::new() } else { idle },
+            idle_profiles: idle,
+            notes,
             results,
+        };
+        // Where something failed that counts, what could not be looked at for it needs no telling.
+        if report.has_failed(fail_on) {
+            report.idle_profiles.clear();
         }
+        report
     }
 
     /// Whether anything of this level or above is not as it should be.
     pub(crate) fn has_failed(&self, level: Level) -> bool {
         self.results.iter().any(|row| match row.status {
             Status::Failed => row.level <= level,
-            Status::UnexpectedPass => true,
+            Status::UnexpectedPass | Status::UnexpectedSkip => true,
             Status::Passed | Status::Skipped | Status::ExpectedFailure => false,
         })
     }
@@ -123,7 +134,8 @@ fn row(requirement: &'static crate::catalog::Requirement, verdict: Verdict, is_e
         (Verdict::Failed(_), false) => Status::Failed,
         (Verdict::Skipped(_), false) => Status::Skipped,
         (Verdict::Failed(_), true) => Status::ExpectedFailure,
-        (Verdict::Passed | Verdict::Skipped(_), true) => Status::UnexpectedPass,
+        (Verdict::Passed, true) => Status::UnexpectedPass,
+        (Verdict::Skipped(_), true) => Status::UnexpectedSkip,
     };
     let mut row = Row {
         id: &requirement.id,
@@ -156,7 +168,7 @@ impl Summary {
         let (is_checked, is_passed) = match status {
             Status::Passed | Status::UnexpectedPass => (true, true),
             Status::Failed | Status::ExpectedFailure => (true, false),
-            Status::Skipped => (false, false),
+            Status::Skipped | Status::UnexpectedSkip => (false, false),
         };
         let is_must = level == Level::Must;
         self.checked += usize::from(is_checked);

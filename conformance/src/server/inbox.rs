@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::exchange::{Exchange, Way};
+use crate::json::spelled;
 
 /// How many notices, and how many messages that belong nowhere, are kept.
 const KEPT_MAX: usize = 500;
@@ -91,11 +92,6 @@ struct Frame<'a> {
     result: Option<&'a RawValue>,
     #[serde(default)]
     error: Option<Value>,
-}
-
-/// An id in one spelling, whatever its escapes.
-fn spelled(id: &str) -> String {
-    serde_json::from_str::<Value>(id).map_or_else(|_| id.to_owned(), |id| id.to_string())
 }
 
 fn keep<T>(list: &mut VecDeque<T>, item: T) {

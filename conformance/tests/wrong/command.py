@@ -13,6 +13,8 @@ if fault == "chatters":
 try:
     params = json.load(sys.stdin)
     ms = params["ms"]
+    if not isinstance(ms, int) or not ms <= 5000:
+        raise ValueError("ms is no integer up to 5000")
     time.sleep(ms / 1000)
 except (ValueError, KeyError, TypeError) as error:
     print(f"the parameters are wrong: {error!r}", file=sys.stderr)

@@ -73,6 +73,7 @@ async fn deliver(State(agent): State<Arc<Agent>>, body: Bytes) -> Response {
         }
         Admission::Bad(why) => return problem(422, &why),
         Admission::Broken => return problem(500, "it fell over"),
+        Admission::Odd(status) => return answer(status, "application/json", r#"{"started":false}"#.to_owned()),
         Admission::Silence => {
             tokio::time::sleep(Duration::from_secs(60)).await;
             return problem(500, "too late");
@@ -149,6 +150,6 @@ async fn pulled(agent: Arc<Agent>, caller: Caller, delivery: Value, admission: A
         Admission::Bad(why) => agent.report(&caller, &delivery, Err(&why)).await,
         Admission::Stale => agent.report(&caller, &delivery, Err("another attempt has taken over")).await,
         Admission::Full | Admission::Broken => drop(caller.call("task/release", &named).await),
-        Admission::Running | Admission::Silence => {}
+        Admission::Running | Admission::Odd(_) | Admission::Silence => {}
     }
 }

@@ -42,10 +42,22 @@ pub(crate) enum Fault {
     AnswersText,
     AnswersPlainType,
     BreaksSchema,
+    AnswersSlowText,
+    BreaksSlowSchema,
     ChokesOnUnknownMember,
     NeedsTrace,
     TakesBadInput,
     BlamesItselfForBadInput,
+    TakesWrongTypes,
+    TakesOutOfRange,
+    TakesUnknownMembers,
+    TakesBadInputElsewhere,
+    PutsBadInputOff,
+    RedirectsBadInput,
+    DoesNotStartBadInput,
+    FailsWhatItOffers,
+    FailsWhatCannotBeTried,
+    GoesSilent,
     LimpsAfterBadInput,
     LimpsAfterGarbage,
     TakesGarbage,
@@ -55,6 +67,8 @@ pub(crate) enum Fault {
     DropsEmpty,
     DoesAttemptTwice,
     DoesKeyTwice,
+    DoesAttemptTwiceMeanwhile,
+    DoesKeyTwiceMeanwhile,
     RefusesRepeats,
     TakesOlderToken,
     // Cancelling, and how much at once.
@@ -74,6 +88,7 @@ pub(crate) enum Fault {
     ReportsUnknownToken,
     ReportsOnce,
     ReportsStaleForever,
+    ReportsStaleEachSecond,
     WorksBeforeAccept,
     CompletesBeforeAccept,
     NeverAccepts,
@@ -85,6 +100,9 @@ pub(crate) enum Fault {
     ComesBackSilently,
     ForgetsResults,
     Floods,
+    FloodsBeats,
+    /// None at all: an id is a JSON value, however it is written.
+    EscapesIds,
     ClosesAtOnce,
     // Pulling.
     ClaimsTooMuch,
@@ -130,6 +148,8 @@ pub(crate) enum Admission {
     Bad(String),
     /// It falls over.
     Broken,
+    /// It is answered over HTTP with this status.
+    Odd(u16),
     /// Nothing is said.
     Silence,
 }
@@ -145,6 +165,8 @@ struct Memory {
     /// Until when each attempt has time.
     until: BTreeMap<Key, Instant>,
     entries: u64,
+    /// How many deliveries there were.
+    deliveries: u64,
     /// The next delivery fails.
     limps: bool,
 }
@@ -155,11 +177,14 @@ pub(crate) struct Agent {
     pub(crate) over: Over,
     pub(crate) papers: papers::Papers,
     memory: Mutex<Memory>,
+    /// One entry is made at a time.
+    entering: tokio::sync::Mutex<()>,
 }
 
 impl Agent {
     pub(crate) fn new(fault: Fault, over: Over) -> Arc<Self> {
-        Arc::new(Self { fault, over, papers: papers::Papers::new(fault), memory: Mutex::default() })
+        let (papers, memory, entering) = (papers::Papers::new(fault), Mutex::default(), tokio::sync::Mutex::default());
+        Arc::new(Self { fault, over, papers, memory, entering })
     }
 
     pub(crate) fn has(&self, fault: Fault) -> bool {
@@ -178,6 +203,8 @@ impl Agent {
             "properties": { "text": { "type": "string" }, "number": { "type": "number" } },
             "examples": [{ "text": "one two", "number": 5 }],
         });
+        let mut note = text.clone();
+        note["properties"]["ms"] = json!({ "type": "integer", "minimum": 0, "maximum": 5000 });
         let counted = json!({
             "type": "object", "required": ["words"], "properties": { "words": { "type": "integer" } },
         });
@@ -187,14 +214,23 @@ impl Agent {
             "capabilities": [
                 { "name": "count_words", "description": "Counts words.", "effect": "read", "input_schema": text, "output_schema": counted },
                 { "name": "nap", "description": "Sleeps for a while.", "effect": "read", "cancellable": true,
-                  "input_schema": { "type": "object", "required": ["ms"], "properties": { "ms": { "type": "integer", "maximum": 5000 } }, "examples": [{ "ms": 5 }] } },
-                { "name": "enter", "description": "Enters a line.", "effect": "idempotent_write", "input_schema": text },
-                { "name": "stamp", "description": "Stamps a number.", "effect": "write", "input_schema": text },
+                  "input_schema": { "type": "object", "required": ["ms"], "properties": { "ms": { "type": "integer", "minimum": 0, "maximum": 5000 } }, "examples": [{ "ms": 5 }] },
+                  "output_schema": { "type": "object", "required": ["napped"] } },
+                { "name": "enter", "description": "Enters a line.", "effect": "idempotent_write", "input_schema": note },
+                { "name": "stamp", "description": "Stamps a number.", "effect": "write", "input_schema": note },
             ],
         });
         match self.fault {
             Fault::UnknownCardField => card["colour"] = json!("red"),
             Fault::UnusableSchema => card["capabilities"][3]["output_schema"] = json!({ "type": "objekt" }),
+            Fault::FailsWhatItOffers => card["capabilities"].as_array_mut().unwrap().push(json!({
+                "name": "spell", "description": "Spells.", "effect": "read",
+                "input_schema": { "type": "object", "required": ["text"], "properties": { "text": { "type": "string" } } },
+            })),
+            Fault::FailsWhatCannotBeTried => card["capabilities"].as_array_mut().unwrap().push(json!({
+                "name": "spell", "description": "Spells.", "effect": "read",
+                "input_schema": { "type": "string", "pattern": "^abracadabra$" },
+            })),
             Fault::UnknownVersion => card["endpoints"][0]["version"] = json!("9"),
             Fault::NoDescription => drop(card["capabilities"][0].as_object_mut().unwrap().remove("description")),
             Fault::NoEffect => drop(card["capabilities"][3].as_object_mut().unwrap().remove("effect")),
@@ -257,6 +293,7 @@ impl Agent {
             };
         };
         let mut memory = self.memory.lock().unwrap();
+        memory.deliveries += 1;
         if std::mem::take(&mut memory.limps) {
             return Admission::Broken;
         }
@@ -277,7 +314,8 @@ impl Agent {
             }
         }
         let is_known = memory.newest.contains_key(task) && delivery["capability"] == "nap";
-        if memory.running.contains_key(&key) || (is_known && self.has(Fault::ForgetsLostTask)) {
+        let is_again = is_stamp && self.has(Fault::DoesAttemptTwiceMeanwhile);
+        if (memory.running.contains_key(&key) && !is_again) || (is_known && self.has(Fault::ForgetsLostTask)) {
             return Admission::Running;
         }
         let bound = match self.fault {
@@ -302,6 +340,8 @@ impl Agent {
         let is_large = text.is_some_and(|text| text.len() > 500_000);
         match self.fault {
             Fault::NeverAnswers => return Some(Admission::Silence),
+            Fault::GoesSilent if memory.deliveries > 6 => return Some(Admission::Silence),
+            Fault::FailsWhatCannotBeTried if delivery["capability"] == "spell" => return Some(Admission::Broken),
             Fault::ChokesOnUnknownMember if delivery.get("x_from_a_newer_gateway").is_some() => {
                 return Some(Admission::Bad("unknown member".to_owned()));
             }
@@ -310,18 +350,24 @@ impl Agent {
             Fault::DropsEmpty if delivery.get("params").is_none() => return Some(Admission::Silence),
             _ => {}
         }
-        let is_good = match delivery["capability"].as_str() {
-            Some("nap") => delivery["params"]["ms"].is_u64(),
-            _ => text.is_some(),
-        };
-        if is_good {
-            return None;
+        if is_good(delivery) {
+            let is_broken = self.has(Fault::FailsWhatItOffers) && delivery["capability"] == "spell";
+            return is_broken.then_some(Admission::Broken);
         }
+        let params = &delivery["params"];
+        let done = || Admission::Done(r#"{"words":0,"napped":0}"#.to_owned());
         let has_params = delivery.get("params").is_some();
         memory.limps = self.has(Fault::LimpsAfterBadInput) && has_params;
         Some(match self.fault {
             Fault::TakesBadInput if has_params => Admission::Done(r#"{"words":0}"#.to_owned()),
             Fault::BlamesItselfForBadInput if has_params => Admission::Broken,
+            Fault::TakesWrongTypes if params.get("text").or(params.get("ms")).is_some() => done(),
+            Fault::TakesOutOfRange if params["ms"].is_i64() => done(),
+            Fault::TakesUnknownMembers if text.is_some() && !params["number"].is_object() => done(),
+            Fault::TakesBadInputElsewhere if has_params && delivery["capability"] == "stamp" => done(),
+            Fault::PutsBadInputOff if has_params => Admission::Odd(425),
+            Fault::RedirectsBadInput if has_params => Admission::Odd(307),
+            Fault::DoesNotStartBadInput if has_params => Admission::Odd(500),
             _ => Admission::Bad("the parameters are wrong".to_owned()),
         })
     }
@@ -339,12 +385,12 @@ impl Agent {
                     }
                 };
                 tokio::select! {
-                    () = sleep => Some(json!({ "napped": params["ms"] }).to_string()),
+                    () = sleep => Some(self.nap(params)),
                     () = off => None,
                 }
             }
             "count_words" => Some(self.count(params, text)),
-            name => Some(self.enter(name, &delivery)),
+            name => Some(self.enter(name, &delivery).await),
         };
         let key = (delivery["task_id"].as_str().unwrap().to_owned(), delivery["token"].as_u64().unwrap());
         let mut memory = self.memory.lock().unwrap();
@@ -369,12 +415,28 @@ impl Agent {
         format!(r#"{{"words":{words},"text":{},"number":{number}}}"#, json!(said))
     }
 
-    fn enter(&self, name: &str, delivery: &Value) -> String {
-        let mut memory = self.memory.lock().unwrap();
+    fn nap(&self, params: &Value) -> String {
+        let is_slow = params["ms"].as_u64() > Some(500);
+        match self.fault {
+            Fault::AnswersSlowText if is_slow => "it took long".to_owned(),
+            Fault::BreaksSlowSchema if is_slow => "{}".to_owned(),
+            _ => json!({ "napped": params["ms"] }).to_string(),
+        }
+    }
+
+    async fn enter(&self, name: &str, delivery: &Value) -> String {
+        let is_keyed = name == "enter" && !self.has(Fault::DoesKeyTwice);
+        let _one_at_a_time = match self.fault {
+            Fault::DoesKeyTwiceMeanwhile => None,
+            _ if is_keyed => Some(self.entering.lock().await),
+            _ => None,
+        };
         let key = delivery["idempotency_key"].as_str().unwrap().to_owned();
-        if let Some(result) = memory.keys.get(&key).filter(|_| name == "enter" && !self.has(Fault::DoesKeyTwice)) {
+        if let Some(result) = self.memory.lock().unwrap().keys.get(&key).filter(|_| is_keyed) {
             return result.clone();
         }
+        tokio::time::sleep(Duration::from_millis(delivery["params"]["ms"].as_u64().unwrap_or_default())).await;
+        let mut memory = self.memory.lock().unwrap();
         memory.entries += 1;
         let result = json!({ "entry": memory.entries }).to_string();
         memory.keys.insert(key, result.clone());
@@ -399,6 +461,24 @@ impl Agent {
     pub(crate) fn room(&self) -> usize {
         let bound = if self.has(Fault::TakesMore) { 100 } else { SEATS };
         bound.saturating_sub(self.memory.lock().unwrap().running.len())
+    }
+}
+
+/// Whether the parameters fit the schema of the card.
+fn is_good(delivery: &Value) -> bool {
+    let Some(params) = delivery["params"].as_object() else { return false };
+    let is_span = |value: &Value| value.as_u64().is_some_and(|ms| ms <= 5000);
+    match delivery["capability"].as_str().unwrap_or_default() {
+        "nap" => params.get("ms").is_some_and(is_span),
+        name => {
+            let fits = |(member, value): (&String, &Value)| match member.as_str() {
+                "text" => value.is_string(),
+                "number" => value.is_number(),
+                "ms" => name != "count_words" && is_span(value),
+                _ => name == "spell",
+            };
+            params.contains_key("text") && params.iter().all(fits)
+        }
     }
 }
 

@@ -74,6 +74,9 @@ impl Agent {
                 Err(3000..) if !self.has(Fault::ReportsOnce) => {}
                 Err(0) if !self.has(Fault::ForgetsResults) => {}
                 Err(1009) if self.has(Fault::ReportsStaleForever) => {}
+                Err(1009) if self.has(Fault::ReportsStaleEachSecond) => {
+                    tokio::time::sleep(Duration::from_millis(900)).await;
+                }
                 _ => return,
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

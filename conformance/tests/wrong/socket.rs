@@ -127,7 +127,11 @@ type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStre
 
 async fn serve(agent: Arc<Agent>, link: Arc<Link>, socket: Socket, mut out: mpsc::UnboundedReceiver<String>) {
     let (mut sink, mut stream) = socket.split();
-    let mut floods = agent.has(Fault::Floods);
+    let mut floods = agent.has(Fault::Floods) || agent.has(Fault::FloodsBeats);
+    let is_of_beats = agent.has(Fault::FloodsBeats);
+    // Beats that nobody looks for the answer of: by then, one that was looked at was told to register again.
+    let pause = Duration::from_millis(if is_of_beats { 1500 } else { 1 });
+    let begins = tokio::time::Instant::now() + pause;
     loop {
         tokio::select! {
             text = out.recv() => {
@@ -136,10 +140,13 @@ async fn serve(agent: Arc<Agent>, link: Arc<Link>, socket: Socket, mut out: mpsc
                     return;
                 }
             }
-            () = tokio::time::sleep(Duration::from_millis(1)), if floods => {
+            () = tokio::time::sleep_until(begins), if floods => {
                 floods = false;
-                for _ in 0..2000 {
-                    let note = r#"{"jsonrpc":"2.0","method":"agent/chatter","params":{}}"#;
+                for _ in 0..if is_of_beats { 3000 } else { 2000 } {
+                    let note = match is_of_beats {
+                        true => r#"{"jsonrpc":"2.0","method":"agent/heartbeat","params":{"agent_id":"hand@made"}}"#,
+                        false => r#"{"jsonrpc":"2.0","method":"agent/chatter","params":{}}"#,
+                    };
                     if sink.send(Message::text(note)).await.is_err() {
                         return;
                     }
@@ -170,6 +177,7 @@ fn read(agent: &Arc<Agent>, link: &Arc<Link>, text: &str) {
     let params = frame.params.map_or("{}", RawValue::get).to_owned();
     let id = frame.id.map(|id| match id.get().parse::<i64>() {
         Ok(number @ 1_000_000..) if agent.has(Fault::RoundsIds) => json!(number as f64).to_string(),
+        Err(_) if agent.has(Fault::EscapesIds) => escaped(id.get()),
         Ok(_) | Err(_) => id.get().to_owned(),
     });
     let (agent, link) = (agent.clone(), link.clone());
@@ -196,6 +204,12 @@ fn read(agent: &Arc<Agent>, link: &Arc<Link>, text: &str) {
         (_, None) if agent.has(Fault::AnswersNotifications) => refuse(&link, "null", -32601, json!({})),
         (_, None) => {}
     }
+}
+
+/// A text with every character escaped.
+fn escaped(text: &str) -> String {
+    let plain: String = serde_json::from_str(text).unwrap();
+    format!("\"{}\"", plain.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>())
 }
 
 fn refuse(link: &Link, id: &str, code: i64, data: Value) {
@@ -234,7 +248,7 @@ async fn deliver(agent: Arc<Agent>, link: Arc<Link>, id: String, text: String) {
             accept();
             return;
         }
-        Admission::Silence => return,
+        Admission::Silence | Admission::Odd(_) => return,
         Admission::Stale => return refuse(&link, &id, 1009, json!({ "code": "stale_token" })),
         Admission::Full if agent.has(Fault::NeverSaysWhen) => {
             return refuse(&link, &id, 3001, json!({ "code": "overloaded" }));

@@ -1,6 +1,9 @@
 //! A proxy before a gateway, over HTTP and WebSocket, that breaks one rule and leaves everything else as it is.
 #![allow(clippy::wildcard_enum_match_arm, reason = "most places care for one fault of many")]
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -9,6 +12,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use futures_util::{SinkExt, StreamExt};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message as Theirs;
@@ -17,6 +21,14 @@ use tokio_tungstenite::tungstenite::Message as Theirs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Nothing,
+    /// None at all: an answer is a JSON value, however it is written.
+    Respells,
+    AnswersBatchesWithoutIds,
+    DropsResultsOfABatch,
+    RoundsIdsOfResults,
+    OverwritesResults,
+    TakesStaleFailures,
+    AnswersResultsWith500,
     AnswersNotifications,
     RoundsIds,
     BlamesParseErrorOnItself,
@@ -40,13 +52,15 @@ struct Proxy {
     fault: Fault,
     target: String,
     client: reqwest::Client,
+    /// What completed each task, and what was said to do so afterwards.
+    over: Arc<Mutex<BTreeMap<String, Value>>>,
 }
 
 /// Stands before the gateway at this address. Answers its own.
 pub(crate) async fn before(target: &str, fault: Fault) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let proxy = Proxy { fault, target: target.to_owned(), client };
+    let proxy = Proxy { fault, target: target.to_owned(), client, over: Arc::default() };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().route("/rpc/ws", get(upgrade)).fallback(any(pass)).with_state(proxy);
@@ -71,6 +85,9 @@ async fn pass(State(proxy): State<Proxy>, method: Method, uri: Uri, headers: Hea
         let changed = proxy.back(&text, Some(&asked));
         if text.is_empty() && !changed.is_empty() {
             status = StatusCode::OK;
+        }
+        if proxy.fault == Fault::AnswersResultsWith500 && changed.contains("\"result\":") {
+            status = StatusCode::INTERNAL_SERVER_ERROR;
         }
         text = changed;
     } else if proxy.fault == Fault::AnswersProblemsWith500 && text.contains("\"fault\"") {
@@ -151,7 +168,24 @@ impl Proxy {
             return if answers { r#"{"jsonrpc":"2.0","id":null,"result":null}"#.to_owned() } else { text.to_owned() };
         };
         let code = value["error"]["data"]["code"].as_str().unwrap_or_default().to_owned();
+        let asked_for: Value = asked.and_then(|asked| serde_json::from_str(asked).ok()).unwrap_or_default();
         match self.fault {
+            Fault::Respells => respelled(text),
+            Fault::AnswersBatchesWithoutIds if value.is_array() => {
+                value.as_array_mut().unwrap().iter_mut().for_each(|answer| answer["id"] = Value::Null);
+                value.to_string()
+            }
+            Fault::DropsResultsOfABatch if value.is_array() => {
+                value.as_array_mut().unwrap().retain(|answer| answer["error"].is_object());
+                value.to_string()
+            }
+            Fault::RoundsIdsOfResults if value["result"].is_object() => {
+                text.replace("9007199254740993", "9007199254740992")
+            }
+            Fault::OverwritesResults => self.overwritten(text, value, &asked_for),
+            Fault::TakesStaleFailures if code == "stale_token" && asked_for["method"] == "task/fail" => {
+                json!({ "jsonrpc": "2.0", "id": value["id"], "result": { "phase": "failed" } }).to_string()
+            }
             Fault::RoundsIds => text.replace("9007199254740993,\"error", "9007199254740992,\"error"),
             Fault::BlamesParseErrorOnItself => text.replace("-32700", "-32603"),
             Fault::DropsOneOfABatch if value.as_array().is_some_and(|answers| answers.len() > 1) => {
@@ -184,4 +218,40 @@ impl Proxy {
             _ => text.to_owned(),
         }
     }
+
+    /// A second end of a task is taken, and is its result from then on.
+    fn overwritten(&self, text: &str, mut value: Value, asked: &Value) -> String {
+        let mut over = self.over.lock().unwrap();
+        let task = |named: &Value| named["task_id"].as_str().unwrap_or_default().to_owned();
+        if asked["method"] == "task/complete" && value["error"]["data"]["code"] == "wrong_phase" {
+            over.insert(task(&asked["params"]), asked["params"]["result"].clone());
+            return json!({ "jsonrpc": "2.0", "id": value["id"], "result": { "phase": "completed" } }).to_string();
+        }
+        match over.get(&task(&value["result"])) {
+            Some(result) => {
+                value["result"]["result"] = result.clone();
+                value.to_string()
+            }
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// The same answer with blanks, in another order, and with every character of a text for an id escaped. What is within a
+/// result stays byte for byte.
+fn respelled(text: &str) -> String {
+    if let Ok(answers) = serde_json::from_str::<Vec<&RawValue>>(text) {
+        let answers: Vec<String> = answers.into_iter().rev().map(|answer| respelled(answer.get())).collect();
+        return format!("[ {} ]", answers.join(" , "));
+    }
+    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else { return text.to_owned() };
+    let member = |(name, value): (&String, &&RawValue)| match serde_json::from_str::<String>(value.get()) {
+        Ok(text) if name == "id" => {
+            let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            format!("\"{name}\" : \"{escaped}\"")
+        }
+        _ => format!("\"{name}\" : {}", value.get()),
+    };
+    let members: Vec<String> = members.iter().rev().map(member).collect();
+    format!("{{ {} }}", members.join(" , "))
 }

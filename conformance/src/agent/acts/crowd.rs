@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::work::judge_result;
 use crate::agent::stage::Agent;
 use crate::agent::work::{Event, Work};
 use crate::engine::{Act, Findings, Stop};
@@ -43,6 +44,14 @@ pub(crate) async fn crowd(agent: &mut Agent, findings: &mut Findings<'_>) -> Act
         crowd.push(extra);
     }
     let ends = ends(agent, &crowd).await;
+    let offer = slow.as_ref().map(|slow| slow.offer).or(agent.usable.first().map(|usable| usable.offer));
+    for (_, event) in ends.iter().flatten() {
+        judge_result(agent, findings, offer.unwrap_or_default(), event);
+    }
+    if ends.iter().all(|end| matches!(end, None | Some((_, Event::Lost(_))))) {
+        agent.missed();
+        return Err(Stop("none of the attempts at once was answered".to_owned()));
+    }
     judge_all(findings, count, can_fill, &ends)?;
     match takes.filter(|_| can_fill) {
         Some(takes) => judge_bound(findings, takes, &ends),

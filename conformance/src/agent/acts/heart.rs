@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::agent::desk::{Beat, CALM_MAX};
+use crate::agent::desk::{Beat, CALM_MAX, State};
 use crate::agent::stage::Agent;
 use crate::child;
 use crate::engine::{Act, Findings, Stop};
@@ -34,8 +34,7 @@ pub(crate) async fn heartbeat(agent: &mut Agent, findings: &mut Findings<'_>) ->
     }
     let patience = interval * 2 + LATE;
     // The first heartbeat is answered that the agent is not known.
-    let disowned =
-        wait_for(agent, registered_at + patience, |beats| beats.iter().find(|beat| beat.was_disowned).cloned());
+    let disowned = wait_for(agent, registered_at + patience, |state| state.disowned.clone());
     let Some(disowned) = disowned.await else {
         judge_beats(agent, findings, registered_at, interval);
         let found = if beats(agent).is_empty() { "none" } else { "heartbeats of another agent only" };
@@ -51,12 +50,12 @@ pub(crate) async fn heartbeat(agent: &mut Agent, findings: &mut Findings<'_>) ->
         return Err(Stop("the agent did not register again, see registers-again".to_owned()));
     }
     // From then on answers have members that nobody knows.
-    let first =
-        wait_for(agent, Instant::now() + patience, |beats| beats.iter().find(|beat| beat.had_unknown).cloned()).await;
+    let first = wait_for(agent, Instant::now() + patience, |state| state.puzzled.clone()).await;
     match first {
         Some(first) if interval <= BRIEF => {
-            let next =
-                wait_for(agent, first.at + patience, |beats| beats.iter().find(|beat| beat.at > first.at).cloned());
+            let next = wait_for(agent, first.at + patience, |state| {
+                state.beats.iter().find(|beat| beat.at > first.at).cloned()
+            });
             let found = if next.await.is_some() { Ok(()) } else { Err("no further heartbeat".to_owned()) };
             findings.judge("beats-on", "a further heartbeat", found);
         }
@@ -71,13 +70,8 @@ fn beats(agent: &Agent) -> Vec<Beat> {
     agent.desk.look(|state| state.beats.iter().cloned().collect())
 }
 
-async fn wait_for(agent: &Agent, until: Instant, mut look: impl FnMut(&[Beat]) -> Option<Beat>) -> Option<Beat> {
-    let within = until.saturating_duration_since(Instant::now());
-    let found = agent.desk.wait(within, |state| {
-        let beats: Vec<Beat> = state.beats.iter().cloned().collect();
-        look(&beats)
-    });
-    found.await
+async fn wait_for(agent: &Agent, until: Instant, look: impl FnMut(&State) -> Option<Beat>) -> Option<Beat> {
+    agent.desk.wait(until.saturating_duration_since(Instant::now()), look).await
 }
 
 async fn judge_again(agent: &Agent, findings: &mut Findings<'_>, since: Instant, patience: Duration) {
@@ -154,14 +148,19 @@ pub(crate) async fn leave(agent: &mut Agent, findings: &mut Findings<'_>) -> Act
         findings.skip(id, "the agent did not register");
         return Ok(());
     }
+    if let Some(why) = agent.busy_with.clone() {
+        findings.skip(id, why);
+        return Ok(());
+    }
     agent.note("SIGTERM to the agent");
     child::signal(started.id(), Signal::SIGTERM);
-    let ended = started.ended(LEAVE).await;
+    let within = agent.at_most(LEAVE);
+    let ended = started.ended(within).await;
     let said = agent.desk.look(|state| !state.farewells.is_empty());
     let found = match (ended, said) {
         (Some(_), true) => Ok(()),
         (Some(_), false) => Err("it ended without a word".to_owned()),
-        (None, _) => Err(format!("it had not ended {} s later", LEAVE.as_secs())),
+        (None, _) => Err(format!("it had not ended {} s later", within.as_secs())),
     };
     findings.judge(id, "agent/drain or agent/deregister, and an end", found);
     Ok(())

@@ -22,7 +22,7 @@ pub(crate) async fn lease(agent: &mut Agent, findings: &mut Findings<'_>) -> Act
     findings.begin(true);
     let work = agent.task(slow.offer, Some(slow.params.clone()))?;
     courier.deliver(&work);
-    let ended = agent.end_after(work.key(), 0, slow.takes * 2 + CLAIM).await;
+    let ended = agent.end_after(work.key(), 0, slow.takes * 2 + agent.at_most(CLAIM)).await;
     if !matches!(ended, Some((_, Event::Result { .. }))) {
         let words = ended.map_or_else(|| "nothing in time".to_owned(), |(_, event)| event.words());
         return Err(Stop(format!("the work came to {words}")));
@@ -34,8 +34,9 @@ pub(crate) async fn lease(agent: &mut Agent, findings: &mut Findings<'_>) -> Act
     courier.deliver(&first);
     let key = first.key();
     let has = |event: &Event| matches!(event, Event::Sent | Event::Accepted);
-    let taken =
-        agent.desk.wait(CLAIM, |state| state.attempts.get(&key)?.iter().any(|(_, event)| has(event)).then_some(()));
+    let taken = agent.desk.wait(agent.at_most(CLAIM), |state| {
+        state.attempts.get(&key)?.iter().any(|(_, event)| has(event)).then_some(())
+    });
     if taken.await.is_none() {
         return Err(Stop("the work was not claimed".to_owned()));
     }
@@ -48,7 +49,7 @@ pub(crate) async fn lease(agent: &mut Agent, findings: &mut Findings<'_>) -> Act
     });
     let second = first.next_attempt();
     courier.deliver(&second);
-    let found = match agent.end_after(second.key(), 0, slow.takes * 4 + CLAIM).await {
+    let found = match agent.end_after(second.key(), 0, slow.takes * 4 + agent.at_most(CLAIM)).await {
         Some((_, Event::Result { .. })) => Ok(()),
         Some((_, event)) => Err(event.words()),
         None => Err("nothing in time".to_owned()),

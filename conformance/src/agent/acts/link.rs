@@ -23,8 +23,8 @@ pub(crate) async fn rpc(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     if agent.way() != Some("websocket") {
         return Err(Stop("the agent keeps no connection open".to_owned()));
     }
-    let courier = agent.courier()?;
-    let found = match courier.request("agent/no_such_method", "{}", ANSWER).await {
+    let (courier, within) = (agent.courier()?, agent.at_most(ANSWER));
+    let found = match courier.request("agent/no_such_method", "{}", within).await {
         Ok(Err(error)) => {
             let error: Value = serde_json::from_str(&error).unwrap_or_default();
             if error["code"] == -32601 { Ok(()) } else { Err(format!("error {error}")) }
@@ -36,7 +36,7 @@ pub(crate) async fn rpc(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     findings.begin(false);
     let mut found = Ok(());
     for id in ["\"check-é-1\"", "9007199254740993", "-7"] {
-        if let Err(why) = courier.request_as(id, "agent/no_such_method", "{}", ANSWER).await {
+        if let Err(why) = courier.request_as(id, "agent/no_such_method", "{}", within).await {
             let last = agent.desk.look(|state| state.strays.back().cloned());
             found = Err(format!("id {id}: {why}{}", last.map_or_else(String::new, |last| format!("; it sent {last}"))));
             break;
@@ -47,7 +47,7 @@ pub(crate) async fn rpc(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let before = agent.desk.look(|state| state.strays.len());
     courier.say(r#"{"jsonrpc":"2.0","method":"agent/no_such_notice","params":{}}"#.to_owned()).map_err(Stop)?;
     // Frames are read in order: once this is answered, an answer to the notification would be here.
-    let _ = courier.request("agent/no_such_method", "{}", ANSWER).await;
+    let _ = courier.request("agent/no_such_method", "{}", within).await;
     let stray = agent.desk.look(|state| state.strays.iter().skip(before).last().cloned());
     findings.judge("rpc-silent-to-notifications", "no answer", stray.map_or(Ok(()), Err));
     Ok(())
@@ -59,13 +59,14 @@ pub(crate) async fn reconnect(agent: &mut Agent, findings: &mut Findings<'_>) ->
         return Err(Stop("the agent keeps no connection open".to_owned()));
     }
     let courier = agent.courier()?;
-    let work = match agent.slow.clone() {
+    let work = match agent.slow.clone().filter(|_| agent.busy_with.is_none()) {
         Some(slow) => {
             let work = agent.task(slow.offer, Some(slow.params.clone()))?;
             courier.deliver(&work);
             let key = work.key();
             let accepted = |events: &Vec<(Instant, Event)>| events.iter().any(|(_, event)| *event == Event::Accepted);
-            let has = agent.desk.wait(ANSWER, |state| accepted(state.attempts.get(&key)?).then_some(())).await;
+            let within = agent.at_most(ANSWER);
+            let has = agent.desk.wait(within, |state| accepted(state.attempts.get(&key)?).then_some(())).await;
             has.map(|()| (work, slow.takes))
         }
         None => None,
@@ -75,26 +76,35 @@ pub(crate) async fn reconnect(agent: &mut Agent, findings: &mut Findings<'_>) ->
         return Err(Stop("the agent is not connected".to_owned()));
     };
     courier.cut().map_err(Stop)?;
-    let back = agent.desk.wait(BACK, |state| {
+    let within = agent.at_most(BACK);
+    let back = agent.desk.wait(within, |state| {
         state.connection.as_ref().filter(|open| open.number > cut && open.is_registered).map(|_| ())
     });
     let found = match back.await {
         Some(()) => Ok(()),
         None => Err(why_not_back(&courier, cut)),
     };
-    if !findings.judge("link-comes-back", "a new connection with agent/register within 10 s", found) {
+    if !findings.judge(
+        "link-comes-back",
+        &format!("a new connection with agent/register within {} s", within.as_secs()),
+        found,
+    ) {
         return Err(Stop("the agent did not come back".to_owned()));
     }
     match work {
         Some((work, takes)) => {
-            let ended = agent.end_after(work.key(), 0, takes * 2 + ANSWER).await;
+            let ended = agent.end_after(work.key(), 0, takes * 2 + agent.at_most(ANSWER)).await;
             let found = match ended {
                 Some((_, Event::Lost(_))) | None => Err("nothing was reported".to_owned()),
                 Some(_) => Ok(()),
             };
             findings.judge("link-reports-meanwhile", "the report, over the new connection", found);
         }
-        None => findings.skip("link-reports-meanwhile", "its work is too quick to be cut off in the middle"),
+        None => {
+            let why = agent.busy_with.clone();
+            let why = why.unwrap_or_else(|| "its work is too quick to be cut off in the middle".to_owned());
+            findings.skip("link-reports-meanwhile", why);
+        }
     }
     Ok(())
 }

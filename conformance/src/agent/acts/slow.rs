@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::work::judge_result;
 use crate::agent::links::Probe;
 use crate::agent::plan::raw;
 use crate::agent::stage::{Agent, Slow, no_work};
@@ -41,11 +42,18 @@ pub(crate) async fn slow(agent: &mut Agent, findings: &mut Findings<'_>) -> Act 
     let asked = Instant::now();
     let probe = courier.probe(probe_within).await;
     let ended = agent.end_after(key, 0, work.attempt_timeout).await;
-    let Some((ended_at, Event::Result { .. })) = ended else {
+    if matches!(ended, None | Some((_, Event::Lost(_)))) {
+        agent.missed();
+    }
+    let Some((ended_at, Event::Result { .. })) = ended.as_ref() else {
         let words = ended.map_or_else(|| "nothing in time".to_owned(), |(_, event)| event.words());
         return Err(Stop(format!("the slow work came to {words}; see the `slow` parameters in the samples")));
     };
+    let ended_at = *ended_at;
     let takes = ended_at.duration_since(began);
+    if let Some((_, event)) = &ended {
+        judge_result(agent, findings, offer, event);
+    }
     judge_probe(agent, findings, probe, asked < ended_at);
     let accepted = accepted(&agent.desk.events(key));
     let holds_answers = agent.way() == Some("http") && !agent.has_accepted;

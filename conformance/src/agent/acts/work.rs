@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::agent::plan::{Offer, raw};
+use crate::agent::plan::raw;
 use crate::agent::stage::{Agent, Usable, no_work};
 use crate::agent::work::{Event, Key};
 use crate::engine::{Act, Findings, Stop};
@@ -16,6 +16,14 @@ const OFFERS_MAX: usize = 16;
 /// After so many that were not answered at all, no more are tried.
 const SILENT_MAX: usize = 2;
 
+/// What did not come to a result, in words: with parameters that somebody gave, and with such as were made here, of
+/// which only the agent knows whether they make sense.
+#[derive(Default)]
+struct Failed {
+    with_given: Vec<String>,
+    with_made: Vec<String>,
+}
+
 /// Asks every capability for something once.
 pub(crate) async fn work(agent: &mut Agent, findings: &mut Findings<'_>) -> Act {
     let count = agent.plan()?.offers.len();
@@ -23,30 +31,52 @@ pub(crate) async fn work(agent: &mut Agent, findings: &mut Findings<'_>) -> Act 
         findings.skip("answers-work", "the card has no capability");
         return Err(Stop("the card has no capability".to_owned()));
     }
-    let (mut without, mut silent) = (Vec::new(), 0);
-    for index in 0..count.min(OFFERS_MAX) {
+    let (mut untried, mut failed, mut silent) = (Vec::new(), Failed::default(), 0);
+    for index in 0..count {
         let offer = &agent.plan()?.offers[index];
-        let Some(params) = offer.inputs.params.as_ref().map(raw) else {
-            without.push(offer.name.to_string());
+        let (name, is_given) = (offer.name.to_string(), offer.inputs.is_given);
+        let Some(params) = offer.inputs.params.as_ref().map(raw).filter(|_| index < OFFERS_MAX && silent < SILENT_MAX)
+        else {
+            untried.push(name);
             continue;
         };
-        findings.begin(false);
+        let asked = short(params.get());
         let work = agent.task(index, Some(params))?;
         let ended = agent.do_work(&work).await;
         judge_order(agent, findings, work.key());
         silent += usize::from(matches!(ended, Err(_) | Ok((Event::Lost(_), _))));
-        judge_end(agent, findings, index, ended);
-        if silent >= SILENT_MAX {
-            break;
+        if let Err(words) = judge_end(agent, findings, index, ended) {
+            let list = if is_given { &mut failed.with_given } else { &mut failed.with_made };
+            list.push(format!("{name}, asked with {asked}: {words}"));
         }
     }
     agent.usable.sort_by_key(|usable| usable.took);
+    judge_all(agent, findings, &failed, &untried.join(", "))
+}
+
+fn judge_all(agent: &Agent, findings: &mut Findings<'_>, failed: &Failed, untried: &str) -> Act {
+    let expected = "a result of each capability that was asked";
+    if !untried.is_empty() {
+        let why = format!("no parameters could be made for {untried}, or there was no time for it");
+        findings.note(format!(
+            "not tried with good parameters: {why}. Put examples into the input_schema, or name a file with --samples"
+        ));
+    }
+    if !failed.with_given.is_empty() {
+        findings.fail("answers-work", expected, failed.with_given.join("; "));
+    }
+    if agent.usable.is_empty() && !failed.with_made.is_empty() {
+        findings.fail_too("answers-work", expected, failed.with_made.join("; "));
+    } else if !failed.with_made.is_empty() {
+        findings.fail("answers-each-capability", expected, failed.with_made.join("; "));
+    } else if !agent.usable.is_empty() {
+        findings.pass("answers-each-capability");
+    }
     if agent.usable.is_empty() {
         findings.skip(
             "answers-work",
             format!(
-                "no parameters could be made for {}: put examples into the input_schema, or name a file with --samples",
-                without.join(", ")
+                "no parameters could be made for {untried}: put examples into the input_schema, or name a file with --samples"
             ),
         );
         return Err(no_work());
@@ -74,35 +104,44 @@ fn judge_order(agent: &mut Agent, findings: &mut Findings<'_>, key: Key) {
     }
 }
 
-fn judge_end(agent: &mut Agent, findings: &mut Findings<'_>, index: usize, ended: Result<(Event, Duration), String>) {
-    let Some(offer) = agent.plan.as_ref().map(|plan| &plan.offers[index]) else { return };
-    let expected = format!("a result of {}", offer.name);
+/// Judges a result. `Err`: there was none, in words.
+fn judge_end(
+    agent: &mut Agent,
+    findings: &mut Findings<'_>,
+    index: usize,
+    ended: Result<(Event, Duration), String>,
+) -> Result<(), String> {
     match ended {
-        Ok((Event::Result { text, is_json, says_json }, took)) => {
+        Ok((event @ Event::Result { .. }, took)) => {
             findings.pass("answers-work");
-            if !is_json {
-                findings.fail("result-is-json", "one JSON value", short(&text));
-                return;
+            if judge_result(agent, findings, index, &event) {
+                agent.usable.push(Usable { offer: index, took });
             }
-            findings.pass("result-is-json");
-            if agent.way() == Some("http") {
-                let told = if says_json { Ok(()) } else { Err("another content type, or none".to_owned()) };
-                findings.judge("http-says-json", "Content-Type: application/json", told);
-            }
-            judge_schema(findings, offer, &text);
-            agent.usable.push(Usable { offer: index, took });
+            Ok(())
         }
-        Ok((event, _)) => findings.fail("answers-work", expected, event.words()),
-        Err(why) => findings.fail("answers-work", expected, why),
+        Ok((event, _)) => Err(event.words()),
+        Err(why) => Err(why),
     }
 }
 
-fn judge_schema(findings: &mut Findings<'_>, offer: &Offer, text: &str) {
+/// Judges the form of a result, of whichever work. Whether it is JSON, and can be gone on with.
+pub(super) fn judge_result(agent: &Agent, findings: &mut Findings<'_>, offer: usize, event: &Event) -> bool {
+    let Some(offer) = agent.plan.as_ref().map(|plan| &plan.offers[offer]) else { return false };
+    let Event::Result { text, is_json, says_json } = event else { return false };
+    let found = if *is_json { Ok(()) } else { Err(format!("{}, of {}", short(text), offer.name)) };
+    if !findings.judge("result-is-json", "one JSON value", found) {
+        return false;
+    }
+    if agent.way() == Some("http") {
+        let told = if *says_json { Ok(()) } else { Err("another content type, or none".to_owned()) };
+        findings.judge("http-says-json", "Content-Type: application/json", told);
+    }
     if let Some(output) = &offer.output {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let fits = schema::complaints(output, &value);
         findings.judge("result-fits-schema", &format!("a result that fits the output_schema of {}", offer.name), fits);
     }
+    true
 }
 
 fn result_or_words(ended: Result<(Event, Duration), String>) -> Result<(), String> {

@@ -8,6 +8,7 @@ use crate::engine::{Act, Findings, Stop};
 use crate::exchange::short;
 use crate::gateway::peer::Peer;
 use crate::gateway::stage::Gateway;
+use crate::json::spelled;
 use crate::schema;
 
 /// Methods with their params, one after another. `NS` stands for a namespace of the transport's own, `TASK` for the
@@ -67,11 +68,11 @@ pub(crate) async fn alike(gateway: &mut Gateway, findings: &mut Findings<'_>) ->
         for (number, peer) in gateway.peers.iter_mut().enumerate() {
             let params = params.replace("NS", &names[number]).replace("TASK", &tasks[number]);
             let (answer, text) = peer.call_raw(method, &params).await.map_err(Stop)?;
-            if let Some((_, rest)) = text.split_once(r#""task_id":""#) {
-                tasks[number] = rest.chars().take(36).collect();
+            if let Some(task) = task_of(&answer) {
+                tasks[number] = task;
             }
             judge_form(findings, method, schema, &answer);
-            let told = comparable(&text).replace(&names[number], "NS");
+            let told = comparable(&text, &names[number]);
             match &first {
                 None => first = Some(told),
                 Some(first) if *first == told => findings.pass("gw-alike"),
@@ -99,10 +100,10 @@ fn judge_form(findings: &mut Findings<'_>, method: &str, schema: &str, answer: &
     findings.judge("gw-results-fit", &expected, found);
 }
 
-/// What differs from one run to the next is left out: ids, instants, and how long something took.
-fn comparable(answer: &str) -> String {
+/// An answer in one spelling, without what differs from one run to the next: ids, instants, and how long something took.
+fn comparable(answer: &str, namespace: &str) -> String {
     let (mut kept, mut is_duration) = (String::new(), false);
-    for (at, part) in answer.split('"').enumerate() {
+    for (at, part) in spelled(answer).split('"').enumerate() {
         kept.push_str(if at > 0 { "\"" } else { "" });
         let is_instant = part.parse::<Timestamp>().is_ok();
         let is_id = part.parse::<TaskId>().is_ok() || part.parse::<Traceparent>().is_ok() || part.starts_with("call-");
@@ -111,7 +112,14 @@ fn comparable(answer: &str) -> String {
         is_duration = matches!(part, "latency_ms" | "took_us" | "took_ms");
     }
     // Who registers over a connection has one.
-    kept.replace("\"connected\":true", "\"connected\":false")
+    kept.replace("\"connected\":true", "\"connected\":false").replace(namespace, "NS")
+}
+
+/// The task that an answer is about.
+fn task_of(answer: &Result<Value, Value>) -> Option<String> {
+    let result = answer.as_ref().ok()?;
+    let named = result["task_id"].as_str().or_else(|| result["tasks"][0]["task_id"].as_str());
+    named.map(str::to_owned)
 }
 
 /// Errors say what the table of errors says, over JSON-RPC and over plain HTTP.

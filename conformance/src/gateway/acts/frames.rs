@@ -1,11 +1,15 @@
 //! JSON-RPC 2.0 on every transport: <https://www.jsonrpc.org/specification>, sections 4 to 6.
 
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::engine::{Act, Findings, Stop};
 use crate::exchange::short;
 use crate::gateway::peer::Peer;
 use crate::gateway::stage::Gateway;
+use crate::json::spelled;
 
 /// Connects by every transport.
 pub(crate) async fn connect(gateway: &mut Gateway, findings: &mut Findings<'_>) -> Act {
@@ -40,10 +44,12 @@ pub(crate) async fn connect(gateway: &mut Gateway, findings: &mut Findings<'_>) 
 enum Expected {
     /// Nothing at all.
     Silence,
-    /// One error: any of these codes, and this id as it is written, if it matters.
+    /// One error: any of these codes, and this id, if it matters.
     Error(&'static [i64], Option<&'static str>),
-    /// A list with errors of these codes, in any order.
-    Batch(&'static [i64]),
+    /// A result, with this id.
+    Result(&'static str),
+    /// A list of one answer each, in any order: the code of the error, or 0 for a result, and the id.
+    Batch(&'static [(i64, &'static str)]),
 }
 
 type Vector = (&'static str, &'static str, Expected);
@@ -85,6 +91,12 @@ const VECTORS: &[Vector] = &[
         Expected::Error(UNKNOWN, Some(r#""a\"b é""#)),
     ),
     (
+        "gw-ids-exact",
+        r#"{"jsonrpc":"2.0","method":"agent/list","id":9007199254740993}"#,
+        Expected::Result("9007199254740993"),
+    ),
+    ("gw-ids-exact", r#"{"jsonrpc":"2.0","method":"agent/list","id":"c\u00e9 \"d"}"#, Expected::Result(r#""cé \"d""#)),
+    (
         "gw-duplicate-members",
         r#"{"jsonrpc":"2.0","method":"no/such","method":"agent/list","id":1}"#,
         Expected::Error(&[-32600, -32700], None),
@@ -108,11 +120,16 @@ const VECTORS: &[Vector] = &[
         Expected::Silence,
     ),
     ("gw-batches", "[]", Expected::Error(INVALID, Some("null"))),
-    ("gw-batches", "[1,2,3]", Expected::Batch(&[-32600, -32600, -32600])),
+    ("gw-batches", "[1,2,3]", Expected::Batch(&[(-32600, "null"), (-32600, "null"), (-32600, "null")])),
     (
         "gw-batches",
         r#"[{"jsonrpc":"2.0","method":"no/a","id":1},{"jsonrpc":"2.0","method":"no/b","id":1},{"jsonrpc":"2.0","method":"no/c"},7]"#,
-        Expected::Batch(&[-32601, -32601, -32600]),
+        Expected::Batch(&[(-32601, "1"), (-32601, "1"), (-32600, "null")]),
+    ),
+    (
+        "gw-batches",
+        r#"[{"jsonrpc":"2.0","method":"agent/list","id":"a"},{"jsonrpc":"2.0","method":"no/b","id":2},{"jsonrpc":"2.0","method":"agent/list","id":-3}]"#,
+        Expected::Batch(&[(0, "\"a\""), (-32601, "2"), (0, "-3")]),
     ),
 ];
 
@@ -157,27 +174,56 @@ fn in_words(expected: &Expected) -> String {
         Expected::Silence => "no answer".to_owned(),
         Expected::Error(codes, Some(id)) => format!("error {codes:?} with the id {id}"),
         Expected::Error(codes, None) => format!("error {codes:?}"),
-        Expected::Batch(codes) => format!("a list of the errors {codes:?}"),
+        Expected::Result(id) => format!("a result with the id {id}"),
+        Expected::Batch(answers) => {
+            format!("a list of the answers {answers:?}: errors, 0 for a result, each with its id")
+        }
     }
+}
+
+/// The members of one answer, as they were written.
+type Answer = BTreeMap<String, Box<RawValue>>;
+
+/// The code of an answer's error, or 0 for a result; and its id, in one spelling. None: it is neither.
+fn told(answer: &Answer) -> Option<(i64, String)> {
+    let member = |name: &str| answer.get(name).map(|raw| spelled(raw.get()));
+    let code = match (member("result"), member("error")) {
+        (Some(_), None) => 0,
+        (None, Some(error)) => serde_json::from_str::<Value>(&error).ok()?["code"].as_i64()?,
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    member("id").filter(|_| member("jsonrpc").as_deref() == Some("\"2.0\"")).map(|id| (code, id))
 }
 
 fn fits(answer: Option<&str>, expected: &Expected) -> Result<(), String> {
     let found = || answer.map_or_else(|| "no answer".to_owned(), short);
-    let value: Value = answer.and_then(|answer| serde_json::from_str(answer).ok()).unwrap_or_default();
-    let code = |value: &Value| value["error"]["code"].as_i64();
+    let text = answer.unwrap_or_default();
+    let one = serde_json::from_str::<Answer>(text).ok().and_then(|answer| told(&answer));
     let is_right = match expected {
         Expected::Silence => answer.is_none(),
         Expected::Error(codes, id) => {
-            let has_id = id.is_none_or(|id| answer.is_some_and(|answer| answer.contains(&format!("\"id\":{id}"))));
-            value["jsonrpc"] == "2.0" && code(&value).is_some_and(|code| codes.contains(&code)) && has_id
+            one.is_some_and(|(code, own)| codes.contains(&code) && id.is_none_or(|id| own == spelled(id)))
         }
-        Expected::Batch(codes) => {
-            let mut found: Vec<_> = value.as_array().into_iter().flatten().filter_map(code).collect();
-            let mut wanted = codes.to_vec();
+        Expected::Result(id) => one == Some((0, spelled(id))),
+        Expected::Batch(wanted) => {
+            let answers: Vec<Answer> = serde_json::from_str(text).unwrap_or_default();
+            let mut found: Vec<_> = answers.iter().map(told).collect();
+            let mut wanted: Vec<_> = wanted.iter().map(|(code, id)| Some((*code, spelled(id)))).collect();
             found.sort_unstable();
             wanted.sort_unstable();
             found == wanted
         }
     };
     if is_right { Ok(()) } else { Err(found()) }
+}
+
+/// What every answer over HTTP so far had as its status.
+pub(crate) async fn statuses(gateway: &mut Gateway, findings: &mut Findings<'_>) -> Act {
+    let odd = gateway.http()?.odd_status.clone();
+    findings.judge(
+        "gw-http-status",
+        "200 with every answer, and 202 or 204 where there is none",
+        odd.map_or(Ok(()), Err),
+    );
+    Ok(())
 }

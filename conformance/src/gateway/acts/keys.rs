@@ -117,6 +117,28 @@ async fn race(gateway: &mut Gateway, findings: &mut Findings<'_>, capability: &s
     Ok(())
 }
 
+/// Reports of an attempt, with a member that they need beside its name.
+const STALE: [(&str, Option<&str>); 4] = [
+    ("task/fail", Some("message")),
+    ("task/accept", None),
+    ("task/progress", Some("progress")),
+    ("task/release", None),
+];
+
+/// Every other report under a token that is too old. `Err`: one was not refused as that.
+async fn late_reports(peer: &mut Peer, task_id: &Value, token: u64) -> Result<Result<(), String>, Stop> {
+    let mut found = Ok(());
+    for (method, more) in STALE {
+        let mut late = json!({ "task_id": task_id, "token": token });
+        if let Some(name) = more {
+            late[name] = json!("late");
+        }
+        let answer = peer.call(method, &late).await.map_err(Stop)?;
+        found = found.and(is_refused(&answer, "stale_token").map_err(|words| format!("{method}: {words}")));
+    }
+    Ok(found)
+}
+
 /// Two attempts of one task, of which the older one comes too late.
 pub(crate) async fn fencing(gateway: &mut Gateway, findings: &mut Findings<'_>) -> Act {
     let space = gateway.namespace("fence");
@@ -144,15 +166,21 @@ pub(crate) async fn fencing(gateway: &mut Gateway, findings: &mut Findings<'_>) 
     let late = json!({ "task_id": task["task_id"], "token": tokens.0, "result": "late" });
     let answer = peer.call("task/complete", &late).await.map_err(Stop)?;
     let mut found = is_refused(&answer, "stale_token");
+    found = found.and(late_reports(peer, &task["task_id"], tokens.0).await?);
     let view = must(peer, "task/get", &json!({ "task_id": task["task_id"] })).await?;
     if view["result"] == "late" {
         found = Err("the late result was taken".to_owned());
     }
-    findings.judge("gw-stale-refused", "the refusal stale_token, and the task as it was", found);
+    findings.judge("gw-stale-refused", "the refusal stale_token to each report of it, and the task as it was", found);
 
     findings.begin(false);
     let good = json!({ "task_id": task["task_id"], "token": tokens.1, "result": "good" });
     must(peer, "task/complete", &good).await?;
+    // What is answered to a second end of the same attempt is free, as long as it changes nothing.
+    let again = json!({ "task_id": task["task_id"], "token": tokens.1, "result": "again" });
+    let _ = peer.call("task/complete", &again).await.map_err(Stop)?;
+    let failed = json!({ "task_id": task["task_id"], "token": tokens.1, "message": "again" });
+    let _ = peer.call("task/fail", &failed).await.map_err(Stop)?;
     let answer = peer.call("task/cancel", &json!({ "task_id": task["task_id"] })).await.map_err(Stop)?;
     let mut found = is_refused(&answer, "wrong_phase");
     let _ = peer.call("task/complete", &late).await.map_err(Stop)?;

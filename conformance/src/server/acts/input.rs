@@ -1,10 +1,12 @@
 //! Arguments that are wrong, strange or large, and tools that there are not.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use crate::engine::{Act, Findings};
+use crate::engine::{Act, Findings, Stop};
 use crate::exchange::short;
-use crate::inputs::{NUMBER, PLAIN_NUMBER, PLAIN_TEXT, TEXT, holds};
+use crate::inputs::{NUMBER, NUMBER_PAUSE, PLAIN_NUMBERS, PLAIN_TEXT, TEXT, holds};
 use crate::server::inbox::Said;
 use crate::server::stage::{Server, good};
 
@@ -20,7 +22,7 @@ pub(crate) async fn bad(server: &mut Server, findings: &mut Findings<'_>) -> Act
     server.easy()?;
     let expected = "a result with isError, or error -32602";
     let tools = server.usable.iter().map(|usable| &server.tools[usable.tool]);
-    for (tool, bad) in tools.filter_map(|tool| Some((tool, tool.inputs.bad.as_ref()?))) {
+    for (tool, bad) in tools.filter_map(|tool| Some((tool, &tool.inputs.bad.first()?.value))) {
         findings.begin(false);
         let said = main.tool(&tool.name, bad).await;
         findings.judge("mcp-refuses-bad-arguments", expected, refused(&said));
@@ -36,7 +38,7 @@ pub(crate) async fn bad(server: &mut Server, findings: &mut Findings<'_>) -> Act
 pub(crate) async fn texts(server: &mut Server, findings: &mut Findings<'_>) -> Act {
     let main = server.main()?;
     server.easy()?;
-    let (mut best, mut has_number) = (None, false);
+    let mut best = None;
     for tool in server.usable.iter().map(|usable| &server.tools[usable.tool]) {
         let Some(plain) = tool.inputs.with_text(PLAIN_TEXT) else { continue };
         // What fails with plain text of ours takes no free text: a path, a name of something.
@@ -59,30 +61,41 @@ pub(crate) async fn texts(server: &mut Server, findings: &mut Findings<'_>) -> A
         };
         findings.judge("mcp-keeps-unicode", &format!("the text {TEXT:?} as any other"), found);
     }
-    for tool in server.usable.iter().map(|usable| &server.tools[usable.tool]) {
+    let has_text = best.is_some();
+    if !has_text {
+        server.reasons.insert("mcp-text", "no tool takes free text".to_owned());
+    }
+    if !numbers(server, findings).await? {
+        server.reasons.insert("mcp-numbers", "no tool gives a large number back that it was given".to_owned());
+    }
+    Ok(())
+}
+
+/// A number that no float holds, for a tool that gives back what it is given. Answers whether there is one.
+async fn numbers(server: &Server, findings: &mut Findings<'_>) -> Result<bool, Stop> {
+    let main = server.main()?;
+    let shows = |said: &Said, digits: &str| matches!(said, Said::Result(text) if text.contains(digits));
+    'tools: for usable in &server.usable {
+        let tool = &server.tools[usable.tool];
         let with = |digits: &str| -> Option<Value> {
             tool.inputs.with_number(digits).and_then(|params| serde_json::from_str(params.get()).ok())
         };
-        let Some((plain, large)) = with(PLAIN_NUMBER).zip(with(NUMBER)) else { continue };
-        let shows = |said: &Said, digits: &str| matches!(said, Said::Result(text) if text.contains(digits));
-        if !shows(&main.tool(&tool.name, &plain).await, PLAIN_NUMBER) {
-            continue;
+        let Some(large) = with(NUMBER) else { continue };
+        for (plain, digits) in PLAIN_NUMBERS.iter().filter_map(|digits| Some((with(digits)?, digits))) {
+            let began = Instant::now();
+            let does_echo = shows(&main.tool(&tool.name, &plain).await, digits);
+            // One that takes its time over it takes it for a length of time.
+            if !does_echo || began.elapsed() > usable.took.saturating_mul(3) + NUMBER_PAUSE {
+                continue 'tools;
+            }
         }
         findings.begin(false);
         let said = main.tool(&tool.name, &large).await;
         let found = if shows(&said, NUMBER) { Ok(()) } else { Err(said.words()) };
         findings.judge("mcp-keeps-numbers", &format!("{NUMBER} in the result"), found);
-        has_number = true;
-        break;
+        return Ok(true);
     }
-    let has_text = best.is_some();
-    if !has_text {
-        server.reasons.insert("mcp-text", "no tool takes free text".to_owned());
-    }
-    if !has_number {
-        server.reasons.insert("mcp-numbers", "no tool gives a large number back that it was given".to_owned());
-    }
-    Ok(())
+    Ok(false)
 }
 
 /// A megabyte of text.

@@ -169,7 +169,7 @@ fn take_up(server: &mut Server, tools: &[Value]) {
             let name = tool["name"].as_str()?.to_owned();
             let mut inputs = Inputs::read(&name, tool.get("inputSchema"), &server.options.samples, &mut server.rng);
             // Arguments that are no object are no request of MCP, and tell nothing of the tool.
-            inputs.bad = inputs.bad.filter(Value::is_object);
+            inputs.bad.retain(|misfit| misfit.value.is_object());
             Some(Tool {
                 inputs,
                 output: tool.get("outputSchema").and_then(|schema| schema::compile(schema).ok()),
@@ -180,7 +180,7 @@ fn take_up(server: &mut Server, tools: &[Value]) {
         .collect();
     let reasons = [
         ("mcp-output-schema", taken.iter().any(|tool| tool.output.is_some()), "no tool has an outputSchema"),
-        ("mcp-input-schema", taken.iter().any(|tool| tool.inputs.bad.is_some()), "no inputSchema refuses anything"),
+        ("mcp-input-schema", taken.iter().any(|tool| !tool.inputs.bad.is_empty()), "no inputSchema refuses anything"),
     ];
     for (profile, applies, why) in reasons {
         if !applies {
