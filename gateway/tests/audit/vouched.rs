@@ -195,7 +195,9 @@ async fn what_a_killed_or_an_older_gateway_leaves_is_good() {
 #[tokio::test]
 async fn a_key_that_is_taken_away_while_the_gateway_runs_is_missed() {
     let folder = tempfile::tempdir().unwrap();
-    let victim = Victim::start(folder.path(), "").await;
+    // Signed a moment ago, it signs nothing of its own accord for a while.
+    let mut victim = stopped(folder.path()).await;
+    victim.again().await;
     let (url, key) = (victim.url(), data(&victim).join("audit-key"));
     says(&url, &["audit", "checkpoint"], 0, "signed");
     fs::rename(&key, key.with_extension("kept")).unwrap();
