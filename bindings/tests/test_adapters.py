@@ -10,7 +10,7 @@ import pytest
 import agent_reach
 from agent_reach import AsyncClient, Client
 from agent_reach.testing import Gateway
-from conftest import Desk, run
+from conftest import Background, Desk, run
 
 
 def test_langchain_tools(gateway: Gateway, desk: Desk) -> None:
@@ -37,6 +37,45 @@ def test_langchain_tools(gateway: Gateway, desk: Desk) -> None:
             assert await mine[desk.count].ainvoke({"text": "one two three"}) == 3
 
     run(on_loop())
+
+
+def test_a_model_as_the_only_parameter_is_the_tools_own_fields(gateway: Gateway, name: str) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    Tag = pydantic.create_model("Tag", name=(str, ...))
+    Doc = pydantic.create_model("Doc", text=(str, ...), tags=(List[Tag], []))
+    agent = agent_reach.Agent(f"{name}@models", url=gateway.url)
+
+    def count(doc: Any) -> int:
+        return len(doc.text.split()) + len(doc.tags)
+
+    def count_all(docs: Any, /) -> int:
+        return len(docs)
+
+    count.__annotations__["doc"] = Doc
+    count_all.__annotations__["docs"] = List[Doc]
+    agent.capability(f"{name}_count", effect="read")(count)
+    agent.capability(f"{name}_all", effect="read")(count_all)
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("pydantic_ai")
+    from pydantic_ai import Agent as Model
+    from pydantic_ai.models.test import TestModel
+
+    from agent_reach.langchain import tools
+    from agent_reach.pydantic_ai import ReachToolset
+
+    with Background(agent), Client(gateway.url) as client:
+        made = {tool.name: tool for tool in tools(client, agent=agent.agent_id, namespace="models")}
+        fields = {"text": "one two", "tags": [{"name": "x"}]}
+        assert set(made[f"{name}_count"].args) == {"text", "tags"}
+        assert made[f"{name}_count"].invoke(fields) == 3
+        assert made[f"{name}_all"].invoke({"params": [fields, fields]}) == 2
+
+        async def on_loop() -> str:
+            async with AsyncClient(gateway.url) as asking:
+                toolset = ReachToolset(asking, agent=agent.agent_id, namespace="models")
+                return str((await Model(TestModel(), toolsets=[toolset]).run("Count")).output)
+
+        assert f"{name}_count" in run(on_loop())
 
 
 def test_pydantic_ai_toolset(gateway: Gateway, desk: Desk) -> None:

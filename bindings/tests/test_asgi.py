@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from typing import Any
 
@@ -12,6 +13,22 @@ import agent_reach
 from agent_reach import AsyncClient
 from agent_reach.testing import Gateway
 from conftest import Desk, run
+
+
+def test_a_mounted_agent_that_was_not_started_says_so(gateway: Gateway, name: str) -> None:
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}"}
+
+    app = Desk(gateway.url, name, via="http", public_url="http://127.0.0.1:9/").agent.asgi()
+    run(app({"type": "http", "method": "POST", "path": "/"}, receive, send))
+    assert said[0]["status"] == 503
+    told = json.loads(said[1]["body"])
+    assert told["started"] is False and "lifespan" in told["detail"]
 
 
 def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> None:

@@ -199,13 +199,17 @@ def test_what_cannot_be_used_is_told_before_it_is_sent(gateway: Gateway) -> None
         with pytest.raises(ValueError):
             face.submit("x", {"what": float("nan")})
     # As soon as it is made, and not with the first call.
-    for make in (Sync, agent_reach.AsyncClient, lambda url: agent_reach.Agent("a@b", url=url)):
+    for make in (agent_reach.Client, agent_reach.AsyncClient, lambda url: agent_reach.Agent("a@b", url=url)):
         with pytest.raises(agent_reach.ConfigError, match="begins with"):
             make("ftp://127.0.0.1")
         with pytest.raises(agent_reach.ConfigError, match="did you mean http://127.0.0.1:7340"):
             make("127.0.0.1:7340")
     with pytest.raises(agent_reach.ConfigError, match="no at sign"):
         agent_reach.Agent("no at sign")
+    with pytest.raises(agent_reach.ConfigError, match="needs listen"):
+        agent_reach.Agent("a@b", via="http")
+    with pytest.raises(agent_reach.ConfigError, match="are for via"):
+        agent_reach.Agent("a@b", listen="127.0.0.1:0")
 
 
 def test_errors_can_be_pickled_and_are_of_one_family() -> None:

@@ -63,15 +63,55 @@ def tools_of(found: Iterable[Found], agent: Optional[str]) -> List[Tool]:
 
 
 def _tool(name: str, found: Found, agent: Optional[str]) -> Tool:
-    schema = found.input_schema
+    schema = _object(found.input_schema or {})
     # Models fill in objects only; what is none is put into one.
-    is_wrapped = schema is None or schema.get("type") != "object"
-    if is_wrapped:
-        schema = {"type": "object", "properties": {"params": schema or {}}, "required": ["params"]}
-    assert schema is not None
+    is_wrapped = schema is None
+    if schema is None:
+        schema = _wrapped(found.input_schema or {})
     exclusions = found.to_dict()["capability"].get("exclusions") or []
     words = [found.description or found.name, *(f"Does not: {one}" for one in exclusions)]
     return Tool(name, "\n".join(words), schema, found.name, is_wrapped, agent)
+
+
+#: Where schemas keep what they refer to.
+_SHELVES = ("$defs", "definitions")
+
+
+def _object(schema: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    """The schema of an object that this is, also where it only refers to one of its own, as pydantic writes a model. None: it
+    is of something else."""
+    if schema.get("type") == "object":
+        return schema
+    target: Any = schema
+    ref = schema.get("$ref")
+    if not isinstance(ref, str) or not ref.startswith("#/"):
+        return None
+    for part in ref[2:].split("/"):
+        target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+    if not isinstance(target, dict) or target.get("type") != "object":
+        return None
+    return {**target, **{name: value for name, value in schema.items() if name != "$ref"}}
+
+
+def _wrapped(schema: Dict[str, Any]) -> Dict[str, Any]:
+    """The schema of an object whose ``params`` are of this one. What it refers to is found as before."""
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, list):
+            return [moved(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        return {name: ref_of(one) if name == "$ref" else moved(one) for name, one in value.items()}
+
+    def ref_of(ref: Any) -> Any:
+        is_own = isinstance(ref, str) and ref.startswith("#")
+        if not is_own or ref.split("/")[1:2] in [[shelf] for shelf in _SHELVES]:
+            return ref
+        return f"#/properties/params{ref[1:]}"
+
+    inner = {name: moved(value) for name, value in schema.items() if name not in _SHELVES}
+    shelves = {name: moved(schema[name]) for name in _SHELVES if name in schema}
+    return {"type": "object", "properties": {"params": inner}, "required": ["params"], **shelves}
 
 
 def told(error: AgentReachError) -> str:

@@ -18,6 +18,7 @@ from ._handler import Handler
 from ._json import Seconds, in_seconds, read, span, write
 from ._threads import Threads
 from ._types import Registered
+from .errors import ConfigError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -96,6 +97,11 @@ class Agent:
             url=url, token=token, join=join, key_file=key_file, ca_file=ca_file, client_cert=client_cert
         )
         checked({**reached, "from_agent": agent_id})
+        is_placed = listen is not None or public_url is not None
+        if via == "http" and not is_placed:
+            raise ConfigError(f'{agent_id}: via="http" needs listen="HOST:PORT", or public_url= where your own server has it')
+        if via != "http" and is_placed:
+            raise ConfigError(f'{agent_id}: listen and public_url are for via="http", and this is via="{via}"')
         self._way: Dict[str, Any] = {"connection": reached, "via": via, "listen": listen, "public_url": public_url}
         if answer_within is not None:
             self._way["answer_within"] = in_seconds(answer_within)
@@ -261,7 +267,10 @@ class Agent:
     async def _answer_http(self, method: str, target: str, body: bytes) -> Dict[str, Any]:
         serving = self._serving
         if serving is None:
-            raise RuntimeError(f"{self.agent_id} does not serve")
+            # Most frameworks do not tell an app that is mounted when their server starts.
+            _log.warning("%s was asked for work, but was not started: start it in the lifespan of your app", self.agent_id)
+            detail = f"{self.agent_id} was not started; start it in the lifespan of the app that it is mounted in"
+            return {"status": 503, "body": write({"code": "agent_refused", "detail": detail, "status": 503, "started": False})}
         answer = await serving.desk.ask(lambda _, ticket: serving.core.answer_http(ticket, method, target, body))
         told: Dict[str, Any] = read(answer)
         return told
