@@ -76,6 +76,17 @@ fn private(path: &Path, text: &str) -> Result<()> {
     Ok(std::io::Write::write_all(&mut file, text.as_bytes())?)
 }
 
+/// The operator's key, which is written once the gateway listens.
+async fn operator_key(path: &Path) -> Result<String> {
+    for _ in 0..50 {
+        match std::fs::read_to_string(path) {
+            Ok(key) if !key.is_empty() => return Ok(key),
+            Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+    std::fs::read_to_string(path).context("the operator's key")
+}
+
 impl Side {
     /// Nobody is asked who they are.
     async fn open(program: &Path, folder: &Path) -> Result<Self> {
@@ -91,14 +102,18 @@ impl Side {
         private(&secret, SECRET)?;
         let namespace =
             |name: &str| format!("[auth.namespaces.{name}]\nsecret_file = {:?}\n", secret.display().to_string());
-        let text = format!("[auth]\nmode = \"required\"\n{}{}", namespace("bench"), namespace("desk"));
+        // The rates are counted as ever, but one caller stands for many here.
+        let rates = "caller_rate = { per_second = 1000000, burst = 1000000 }\n\
+                     namespace_rate = { per_second = 1000000, burst = 1000000 }\n";
+        let joins = format!("{}{}", namespace("bench"), namespace("desk"));
+        let text = format!("[auth]\nmode = \"required\"\n{joins}[limits]\n{rates}");
         std::fs::write(&config, text)?;
         let gateway = gateway::Gateway::start(program, &data, Some(&config)).await?;
-        let operator = std::fs::read_to_string(data.join("operator-key")).context("the operator's key")?;
+        let operator = operator_key(&data.join("operator-key")).await?;
         let operator = Client::builder().url(&gateway.url).token(operator.trim()).connect().await?;
         let rule = |at: usize| {
             let who = if at < RULES_ABOUT { "*@desk".to_owned() } else { format!("agent{at}@elsewhere") };
-            json!({ "ruling": "deny", "subject": who, "object": format!("hidden{at}@bench") })
+            json!({ "ruling": "deny", "subject": who, "actions": ["call"], "object": format!("hidden{at}@bench"), "capability": "*" })
         };
         let rules: Vec<Value> = (0..RULES).map(rule).collect();
         let _: Value = operator.call("policy/put", &json!({ "version": 0, "across": "cards", "rules": rules })).await?;
