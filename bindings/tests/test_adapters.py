@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
 import agent_reach
-from agent_reach import AsyncClient, Client
+from agent_reach import Agent, AsyncClient, Client
 from agent_reach.testing import Gateway
 from conftest import Background, Desk, run
+
+
+@dataclasses.dataclass
+class Doc:
+    """A document, perhaps with others in it."""
+
+    text: str
+    parts: Optional[List[Doc]] = None
+
+
+@pytest.fixture
+def reader(gateway: Gateway, name: str) -> Iterator[Agent]:
+    """An agent whose schemas name the classes of its hints."""
+    agent = Agent(f"{name}@tests", url=gateway.url)
+
+    @agent.capability(f"{name}_one", effect="read")
+    def one(doc: Doc) -> int:
+        """Counts the words of a document."""
+        return len(doc.text.split()) + sum(map(one, doc.parts or ()))
+
+    @agent.capability(f"{name}_many", effect="read")
+    def many(docs: List[Doc], /) -> int:
+        """Counts the words of documents."""
+        return sum(map(one, docs))
+
+    with Background(agent):
+        yield agent
+
+
+DOC = {"text": "one two", "parts": [{"text": "three"}]}
 
 
 def test_langchain_tools(gateway: Gateway, desk: Desk) -> None:
@@ -37,45 +68,6 @@ def test_langchain_tools(gateway: Gateway, desk: Desk) -> None:
             assert await mine[desk.count].ainvoke({"text": "one two three"}) == 3
 
     run(on_loop())
-
-
-def test_a_model_as_the_only_parameter_is_the_tools_own_fields(gateway: Gateway, name: str) -> None:
-    pydantic = pytest.importorskip("pydantic")
-    Tag = pydantic.create_model("Tag", name=(str, ...))
-    Doc = pydantic.create_model("Doc", text=(str, ...), tags=(List[Tag], []))
-    agent = agent_reach.Agent(f"{name}@models", url=gateway.url)
-
-    def count(doc: Any) -> int:
-        return len(doc.text.split()) + len(doc.tags)
-
-    def count_all(docs: Any, /) -> int:
-        return len(docs)
-
-    count.__annotations__["doc"] = Doc
-    count_all.__annotations__["docs"] = List[Doc]
-    agent.capability(f"{name}_count", effect="read")(count)
-    agent.capability(f"{name}_all", effect="read")(count_all)
-    pytest.importorskip("langchain_core")
-    pytest.importorskip("pydantic_ai")
-    from pydantic_ai import Agent as Model
-    from pydantic_ai.models.test import TestModel
-
-    from agent_reach.langchain import tools
-    from agent_reach.pydantic_ai import ReachToolset
-
-    with Background(agent), Client(gateway.url) as client:
-        made = {tool.name: tool for tool in tools(client, agent=agent.agent_id, namespace="models")}
-        fields = {"text": "one two", "tags": [{"name": "x"}]}
-        assert set(made[f"{name}_count"].args) == {"text", "tags"}
-        assert made[f"{name}_count"].invoke(fields) == 3
-        assert made[f"{name}_all"].invoke({"params": [fields, fields]}) == 2
-
-        async def on_loop() -> str:
-            async with AsyncClient(gateway.url) as asking:
-                toolset = ReachToolset(asking, agent=agent.agent_id, namespace="models")
-                return str((await Model(TestModel(), toolsets=[toolset]).run("Count")).output)
-
-        assert f"{name}_count" in run(on_loop())
 
 
 def test_pydantic_ai_toolset(gateway: Gateway, desk: Desk) -> None:
@@ -168,3 +160,97 @@ def test_nobody_fits_is_told_with_what_was_near() -> None:
     near = Suggestion({"agent_id": "a@b", "capability": "c", "lacks": [{"reason": "full", "detail": "4 of 4"}]})
     error = agent_reach.NoCandidate("nobody fits", code="no_candidate", suggestions=(near,))
     assert told(error) == "no_candidate: nobody fits\nNear: c of a@b (4 of 4)"
+
+
+def test_a_model_as_the_only_argument_is_the_arguments_of_a_langchain_tool(
+    gateway: Gateway, reader: Agent, name: str
+) -> None:
+    pytest.importorskip("langchain_core")
+    from agent_reach.langchain import tools
+
+    with Client(gateway.url) as client:
+        mine = {tool.name: tool for tool in tools(client, agent=reader.agent_id, namespace="tests")}
+        assert mine[f"{name}_one"].args["text"] == {"type": "string"}
+        assert mine[f"{name}_one"].invoke(DOC) == 3
+        assert mine[f"{name}_many"].invoke({"params": [DOC, DOC]}) == 6
+
+
+def test_a_model_as_the_only_argument_is_the_arguments_of_a_pydantic_ai_tool(
+    gateway: Gateway, reader: Agent, name: str
+) -> None:
+    pytest.importorskip("pydantic_ai")
+    from pydantic_ai import Agent as Model
+    from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import AgentInfo, FunctionModel
+    from pydantic_ai.models.test import TestModel
+
+    from agent_reach.pydantic_ai import ReachToolset
+
+    def model(messages: List[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            calls = ((f"{name}_one", DOC), (f"{name}_many", {"params": [DOC]}))
+            return ModelResponse(parts=[ToolCallPart(tool, given) for tool, given in calls])
+        return ModelResponse(parts=[TextPart(json.dumps([part.content for part in messages[-1].parts]))])
+
+    async def on_loop() -> None:
+        async with AsyncClient(gateway.url) as client:
+            toolset = ReachToolset(client, agent=reader.agent_id, namespace="tests")
+            asked = await Model(FunctionModel(model), toolsets=[toolset]).run("How many words?")
+            assert json.loads(asked.output) == [3, 3]
+            # It makes its arguments out of the schemas, and so must find what they refer to.
+            made = await Model(TestModel(), toolsets=[toolset]).run("How many words?")
+            assert set(json.loads(made.output)) == {f"{name}_one", f"{name}_many"}
+
+    run(on_loop())
+
+
+def test_a_model_as_the_only_argument_is_the_arguments_of_an_openai_tool(
+    gateway: Gateway, reader: Agent, name: str
+) -> None:
+    pytest.importorskip("agents")
+    from agents import FunctionTool
+
+    from agent_reach.openai_agents import tools
+
+    async def on_loop() -> None:
+        async with AsyncClient(gateway.url) as client:
+            found = await tools(client, agent=reader.agent_id, namespace="tests")
+            mine = {tool.name: tool.params_json_schema for tool in found if isinstance(tool, FunctionTool)}
+            one, many = mine[f"{name}_one"], mine[f"{name}_many"]
+            assert one["type"] == "object" and one["properties"]["text"] == {"type": "string"}
+            assert many["properties"]["params"]["items"] == {"$ref": "#/$defs/Doc"}
+            assert many["$defs"]["Doc"]["required"] == ["text"] and "Doc" in one["$defs"]
+
+    run(on_loop())
+
+
+@pytest.mark.parametrize(
+    ("schema", "as_tool"),
+    [
+        # What refers to its root, goes on to refer to it.
+        (
+            {"type": "array", "items": {"$ref": "#"}},
+            {"params": {"type": "array", "items": {"$ref": "#/properties/params"}}},
+        ),
+        # More is asked of it than of the class that it refers to, so it stays as it is.
+        (
+            {"$ref": "#/definitions/A", "minProperties": 1, "definitions": {"A": {"type": "object"}}},
+            {"params": {"$ref": "#/definitions/A", "minProperties": 1}},
+        ),
+        # Names nothing, or goes round.
+        ({"$ref": "#/$defs/B"}, {"params": {"$ref": "#/$defs/B"}}),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
+            {"params": {"$ref": "#/$defs/A"}},
+        ),
+    ],
+)
+def test_what_is_no_object_is_put_into_one(schema: Dict[str, Any], as_tool: Dict[str, Any]) -> None:
+    from agent_reach import Found
+    from agent_reach._tools import tools_of
+
+    found = Found({"agent_id": "a@b", "capability": {"name": "c", "input_schema": schema}})
+    (tool,) = tools_of([found], None)
+    assert tool.is_wrapped and tool.schema["properties"] == as_tool
+    for place in ("$defs", "definitions"):
+        assert tool.schema.get(place) == schema.get(place)

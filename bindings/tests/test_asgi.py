@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import logging
 import socket
-from typing import Any
+from typing import Any, AsyncIterator, Dict, List
 
 import pytest
 
@@ -13,22 +15,6 @@ import agent_reach
 from agent_reach import AsyncClient
 from agent_reach.testing import Gateway
 from conftest import Desk, run
-
-
-def test_a_mounted_agent_that_was_not_started_says_so(gateway: Gateway, name: str) -> None:
-    said: list[Any] = []
-
-    async def send(message: Any) -> None:
-        said.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"{}"}
-
-    app = Desk(gateway.url, name, via="http", public_url="http://127.0.0.1:9/").agent.asgi()
-    run(app({"type": "http", "method": "POST", "path": "/"}, receive, send))
-    assert said[0]["status"] == 503
-    told = json.loads(said[1]["body"])
-    assert told["started"] is False and "lifespan" in told["detail"]
 
 
 def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> None:
@@ -67,3 +53,63 @@ def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> N
                 await client.agent(desk.id)
 
     run(on_loop())
+
+
+def test_an_agent_serves_in_the_lifespan_of_the_app_that_mounts_it(gateway: Gateway, name: str) -> None:
+    uvicorn = pytest.importorskip("uvicorn")
+    pytest.importorskip("starlette")
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse
+    from starlette.routing import Mount, Route
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    desk = Desk(
+        gateway.url, name, via="http", public_url="http://127.0.0.1:%d/agent/" % listener.getsockname()[1]
+    )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        async with desk.agent:
+            yield
+
+    async def healthz(_: Any) -> JSONResponse:
+        return JSONResponse({"queue_depth": desk.agent.load})
+
+    app = Starlette(routes=[Route("/healthz", healthz), Mount("/agent", desk.agent.asgi())], lifespan=lifespan)
+
+    async def on_loop() -> None:
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="error"))
+        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+        async with AsyncClient(gateway.url) as client:
+            while not server.started:
+                await asyncio.sleep(0.01)
+                assert not serving.done()
+            assert (await client.reach(desk.count, {"text": "one two"})).result == 2
+            server.should_exit = True
+            await serving
+
+    run(on_loop())
+
+
+def test_requests_to_an_agent_that_was_not_started_are_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    app = agent_reach.Agent("a@tests", via="http", public_url="http://127.0.0.1:9/").asgi()
+    sent: List[Dict[str, Any]] = []
+
+    async def receive() -> Dict[str, Any]:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message: Dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def on_loop() -> None:
+        for path in ("/", "/healthz"):
+            await app({"type": "http", "method": "POST", "path": path}, receive, send)
+
+    with caplog.at_level(logging.WARNING, "agent_reach"):
+        run(on_loop())
+    assert [message["status"] for message in sent[::2]] == [503, 503]
+    body = json.loads(sent[1]["body"])
+    assert (body["status"], body["code"], body["started"]) == (503, "agent_refused", False)
+    assert "start it in your app's lifespan" in body["detail"]
+    (warned,) = caplog.records
+    assert "a@tests was not started" in warned.getMessage()

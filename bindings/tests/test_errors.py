@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 from typing import Any
 
 import pytest
 
 import agent_reach
-from agent_reach import Agent, AgentReachError, TryAgain, WorkFailed, errors
+from agent_reach import Agent, AgentReachError, Client, TryAgain, WorkFailed, errors
 from agent_reach.testing import Gateway
 from conftest import WITHIN, Background, Desk
-from faces import FACES, Sync
+from faces import FACES
 from scripted import Scripted, refusal
 
 NO_TASK = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -192,24 +193,102 @@ def test_what_cannot_be_used_is_told_before_it_is_sent(gateway: Gateway) -> None
             with pytest.raises(agent_reach.ConfigError) as caught:
                 face.submit("x", **ask)
             assert isinstance(caught.value, ValueError)
-        with pytest.raises(ValueError, match="length of time"):
-            face.submit("x", timeout=-1)
         with pytest.raises(TypeError, match="cannot be written as JSON"):
             face.submit("x", {"what": object()})
-        with pytest.raises(ValueError):
+        with pytest.raises(agent_reach.ConfigError, match="cannot be written as JSON"):
             face.submit("x", {"what": float("nan")})
     # As soon as it is made, and not with the first call.
-    for make in (agent_reach.Client, agent_reach.AsyncClient, lambda url: agent_reach.Agent("a@b", url=url)):
+    for make in (Client, agent_reach.AsyncClient, lambda url: agent_reach.Agent("a@b", url=url)):
         with pytest.raises(agent_reach.ConfigError, match="begins with"):
             make("ftp://127.0.0.1")
         with pytest.raises(agent_reach.ConfigError, match="did you mean http://127.0.0.1:7340"):
             make("127.0.0.1:7340")
     with pytest.raises(agent_reach.ConfigError, match="no at sign"):
         agent_reach.Agent("no at sign")
-    with pytest.raises(agent_reach.ConfigError, match="needs listen"):
-        agent_reach.Agent("a@b", via="http")
-    with pytest.raises(agent_reach.ConfigError, match="are for via"):
-        agent_reach.Agent("a@b", listen="127.0.0.1:0")
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind", "words"),
+    [
+        ({"timeout": -1}, agent_reach.ConfigError, "timeout=-1 is less than nothing"),
+        ({"attempt_timeout": float("nan")}, agent_reach.ConfigError, "attempt_timeout=nan"),
+        ({"timeout": 1e10}, agent_reach.ConfigError, "timeout=10000000000.0 is more than 1000000000 seconds"),
+        ({"timeout": 10**400}, agent_reach.ConfigError, "is more than 1000000000 seconds"),
+        ({"timeout": "5s"}, TypeError, "timeout='5s' is no length of time: give seconds, or a timedelta"),
+        ({"priority": 400}, agent_reach.ConfigError, "priority=400 is not within 0 to 9"),
+        ({"priority": "x"}, TypeError, "priority='x' is no int"),
+        ({"tries": 0}, agent_reach.ConfigError, "tries=0 is not within 1 to 10"),
+        ({"mode": "sideways"}, agent_reach.ConfigError, "mode='sideways' is none of direct, queue, broadcast"),
+        ({"on_failed": "x"}, agent_reach.ConfigError, "on_failed='x' is none of replay, retry"),
+        ({"on_in_flight": "x"}, agent_reach.ConfigError, "on_in_flight='x' is none of join, reject"),
+        ({"timout": 1}, TypeError, "no such option: timout"),
+    ],
+)
+def test_an_argument_that_cannot_be_used_is_named(ask: Any, kind: type[Exception], words: str) -> None:
+    for _, make in FACES:
+        with pytest.raises(kind, match=re.escape(words)):
+            make("http://127.0.0.1:9").submit("x", **ask)
+
+
+def test_the_longest_time_that_can_be_given_is_the_gateways_to_judge(face: Any) -> None:
+    with pytest.raises(agent_reach.InvalidRequest, match="deadline"):
+        face.submit("x", timeout=10**9)
+
+
+def test_an_argument_of_other_calls_that_cannot_be_used_is_named(gateway: Gateway) -> None:
+    for _, make in FACES:
+        face = make(gateway.url)
+        with pytest.raises(agent_reach.ConfigError, match="timeout=-1"):
+            face.wait_for_result(NO_TASK, timeout=-1)
+        with pytest.raises(TypeError, match="no such option: agent; there are agent_id, "):
+            face.redrive(agent="a@b")
+        with pytest.raises(TypeError, match="no such option: state; there are phase, "):
+            face.tasks(state="failed")
+        with pytest.raises(agent_reach.ConfigError, match="deadline=-1"):
+            face.redrive(NO_TASK, deadline=-1)
+    with pytest.raises(agent_reach.ConfigError, match="call_timeout=-1"):
+        Client(call_timeout=-1)
+    with pytest.raises(agent_reach.ConfigError, match="at least one part"):
+        agent_reach.key_of()
+    with pytest.raises(TypeError, match="after='5s'"):
+        TryAgain("later", after="5s")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"via": "http"}, "give listen="),
+        ({"via": "http", "listen": "localhost"}, "listen='localhost'"),
+        ({"listen": "127.0.0.1:0"}, "listen is for via='http'"),
+        ({"via": "queue", "public_url": "http://here/"}, "public_url is for via='http'"),
+        ({"via": "pigeon"}, "via='pigeon' is none of websocket, queue, http"),
+        ({"heartbeat": -1}, "heartbeat=-1"),
+        ({"answer_within": -1}, "answer_within=-1"),
+    ],
+)
+def test_an_agent_that_cannot_be_reached_so_is_told_when_it_is_made(given: Any, words: str) -> None:
+    with pytest.raises(agent_reach.ConfigError, match=re.escape(words)):
+        Agent("a@b", **given)
+
+
+def test_a_capability_that_cannot_be_offered_so_is_told_when_it_is_offered(name: str) -> None:
+    agent = Agent(f"{name}@tests")
+    for given, words in (
+        ({"effect": "reads"}, "effect='reads' is none of read, idempotent_write, write"),
+        ({"tier": "slow"}, "tier='slow' is none of fast, normal, long"),
+        ({"timeout": -1}, "timeout=-1"),
+    ):
+        with pytest.raises(agent_reach.ConfigError, match=re.escape(words)):
+            agent.capability(**given)(lambda: None)  # type: ignore[arg-type]
+    agent.capability("twice")(lambda: None)
+    with pytest.raises(agent_reach.ConfigError, match="offers twice already"):
+        agent.capability("twice")(lambda: None)
+
+
+def test_a_card_that_says_what_no_card_says_is_a_config_error(gateway: Gateway) -> None:
+    agent = Agent("a@tests", url=gateway.url, max_concurrency="many")  # type: ignore[arg-type]
+    with pytest.raises(agent_reach.ConfigError, match="many"):
+        asyncio.run(agent.start())
 
 
 def test_errors_can_be_pickled_and_are_of_one_family() -> None:

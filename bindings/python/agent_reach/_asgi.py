@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Tuple
 
 if TYPE_CHECKING:
@@ -13,12 +15,15 @@ _Send = Callable[[_Message], Awaitable[None]]
 
 BODY_MAX = 16 << 20
 
+_log = logging.getLogger("agent_reach.agent")
+
 
 class App:
     """The ASGI app of an agent."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
+        self._has_warned = False
 
     async def __call__(self, scope: Dict[str, Any], receive: _Receive, send: _Send) -> None:
         if scope["type"] == "lifespan":
@@ -46,7 +51,7 @@ class App:
     async def _http(self, scope: Dict[str, Any], receive: _Receive, send: _Send) -> None:
         body, is_whole = await _body(receive)
         if is_whole:
-            answer = await self._agent._answer_http(scope["method"], _target(scope), body)
+            answer = await self._agent._answer_http(scope["method"], _target(scope), body) or self._not_started()
         else:
             answer = {"status": 413, "body": '{"code":"too_large"}'}
         headers: List[Tuple[bytes, bytes]] = [(b"content-type", b"application/json")]
@@ -58,6 +63,23 @@ class App:
                 headers.append((name, str(value).encode()))
         await send({"type": "http.response.start", "status": answer["status"], "headers": headers})
         await send({"type": "http.response.body", "body": answer["body"].encode()})
+
+
+    def _not_started(self) -> Dict[str, Any]:
+        """The answer while the agent does not serve, which its log is told of once."""
+        words = "was not started, or has drained; start it in your app's lifespan: async with agent"
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("%s %s", self._agent.agent_id, words)
+        refused = {
+            "type": "about:blank",
+            "title": "Service Unavailable",
+            "status": 503,
+            "code": "agent_refused",
+            "detail": f"the agent {words}",
+            "started": False,
+        }
+        return {"status": 503, "body": json.dumps(refused)}
 
 
 async def _body(receive: _Receive) -> Tuple[bytes, bool]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, List, Optional, TypeVar
 
 from . import _bridge, _calls
 from ._calls import Ask, Call, Redrive, TaskLike, Which
+from ._checked import Seconds
 from ._face import Face
-from ._json import Seconds, read
+from ._json import read
 from ._types import AgentStatus, Explanation, Found, Redriven, Resolved, Task
 
 if TYPE_CHECKING:

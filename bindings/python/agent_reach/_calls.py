@@ -17,11 +17,14 @@ from typing import (
     TypedDict,
     TypeVar,
     Union,
+    get_args,
 )
 
 from . import _tracing
-from ._json import Seconds, span, write
+from ._checked import Seconds, known, one_of, span, within
+from ._json import write
 from ._types import AgentStatus, Explanation, Found, Redriven, Resolved, Task
+from .errors import ConfigError
 
 if TYPE_CHECKING:
     pass
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Mode = Literal["direct", "queue", "broadcast"]
+OnFailed = Literal["replay", "retry"]
+OnInFlight = Literal["join", "reject"]
 TaskLike = Union[str, Task]
 
 
@@ -51,9 +56,9 @@ class Ask(TypedDict, total=False):
     idempotency_key: Union[str, Literal[False]]
     """Your own name for this intention, in place of one made up for this call. ``False``: none, so that a ``read`` that
     is waited for never touches the gateway's disk, but is not tried again if its answer is lost."""
-    on_failed: Literal["replay", "retry"]
+    on_failed: OnFailed
     """If an earlier task of the same key did not end well."""
-    on_in_flight: Literal["join", "reject"]
+    on_in_flight: OnInFlight
     """If an earlier task of the same key is not finished."""
     timeout: Seconds
     """How long all of it may take: the task's deadline, from now."""
@@ -67,8 +72,9 @@ class Ask(TypedDict, total=False):
     """W3C ``traceparent`` to hang under. Without one: the current OpenTelemetry span, or the attempt being worked on."""
 
 
-_NAMES = frozenset(Ask.__annotations__)
 _SPANS = {"timeout": "deadline", "attempt_timeout": "attempt_timeout"}
+_WORDS = {"mode": get_args(Mode), "on_failed": get_args(OnFailed), "on_in_flight": get_args(OnInFlight)}
+_BOUNDS = {"priority": (0, 9), "tries": (1, 10)}
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def key_of(*parts: Union[str, int]) -> str:
     True
     """
     if not parts:
-        raise ValueError("a key is made of at least one part")
+        raise ConfigError("a key is made of at least one part")
     return "py-" + hashlib.sha256(write(parts).encode()).hexdigest()[:40]
 
 
@@ -97,18 +103,20 @@ def id_of(task: TaskLike) -> str:
 
 
 def _submit(capability: Optional[str], params: Any, ask: Ask) -> dict[str, Any]:
-    unknown = ask.keys() - _NAMES
-    if unknown:
-        raise TypeError(f"no such option: {', '.join(sorted(unknown))}")
+    known(ask, Ask.__annotations__)
     submit: dict[str, Any] = {}
     for name, value in ask.items():
         if value is None or value is False:
             continue
         if name in _SPANS:
-            submit[_SPANS[name]] = span(value)  # type: ignore[arg-type]
+            submit[_SPANS[name]] = span(name, value)  # type: ignore[arg-type]
         elif name == "callbacks":
             submit[name] = [{"url": url} for url in value]  # type: ignore[attr-defined]
         else:
+            if name in _WORDS:
+                one_of(name, value, _WORDS[name])
+            elif name in _BOUNDS:
+                within(name, value, *_BOUNDS[name])
             submit[name] = value
     if capability is not None:
         submit["capability"] = capability
@@ -145,7 +153,7 @@ def resolve(capability: Optional[str], params: Any, ask: Ask) -> Call[Resolved]:
 def wait_for_result(task: TaskLike, timeout: Optional[Seconds], cancel: bool) -> Call[Task]:
     awaited: dict[str, Any] = {"task_id": id_of(task), "cancel_on_drop": cancel}
     if timeout is not None:
-        awaited["wait"] = span(timeout)
+        awaited["wait"] = span("timeout", timeout)
     return Call("wait_for_result", write(awaited), Task)
 
 
@@ -187,6 +195,7 @@ class Which(TypedDict, total=False):
 
 
 def tasks(op: str, which: Which) -> Call[List[Task]]:
+    known(which, Which.__annotations__)
     params: dict[str, Any] = {**which}
     if "before" in which:
         params["before"] = id_of(which["before"])
@@ -243,11 +252,12 @@ class Redrive(TypedDict, total=False):
 
 
 def redrive(tasks: Sequence[TaskLike], which: Redrive) -> Call[Redriven]:
+    known(which, Redrive.__annotations__)
     params: dict[str, Any] = dict(which)
     if tasks:
         params["task_ids"] = [id_of(task) for task in tasks]
     if "deadline" in params:
-        params["deadline"] = span(params["deadline"])
+        params["deadline"] = span("deadline", params["deadline"])
     return Call("redrive", write(params), Redriven)
 
 

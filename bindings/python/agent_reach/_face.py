@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 from . import _bridge, _core
-from ._json import Seconds, in_seconds, write
+from ._checked import Seconds, in_seconds
+from ._json import write
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,8 +31,8 @@ def connection(
         "key_file": None if key_file is None else os.fspath(key_file),
         "ca_file": None if ca_file is None else os.fspath(ca_file),
         "client_cert": None if client_cert is None else [os.fspath(place) for place in client_cert],
-        "call_timeout": None if call_timeout is None else in_seconds(call_timeout),
-        "connect_timeout": None if connect_timeout is None else in_seconds(connect_timeout),
+        "call_timeout": None if call_timeout is None else in_seconds("call_timeout", call_timeout),
+        "connect_timeout": None if connect_timeout is None else in_seconds("connect_timeout", connect_timeout),
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Optional
 
-from ._json import Seconds
+from ._checked import Seconds, in_seconds
 
 
 class WorkFailed(Exception):
@@ -19,7 +20,7 @@ class WorkFailed(Exception):
         super().__init__(message)
         self.message = message
         self.data = data
-        self._after: Optional[Seconds] = None
+        self._after: Optional[float] = None
 
 
 class TryAgain(WorkFailed):
@@ -32,8 +33,14 @@ class TryAgain(WorkFailed):
         self, message: str, *, after: Optional[Seconds] = None, started: bool = True, data: Any = None
     ) -> None:
         super().__init__(message, data=data)
-        self._after = after
+        self._after = None if after is None else _wait(after)
         self._kind = "retryable" if started else "not_started"
+
+
+def _wait(after: Seconds) -> float:
+    seconds = after.total_seconds() if isinstance(after, timedelta) else after
+    # A time that has passed meanwhile is no mistake.
+    return 0.0 if isinstance(seconds, (int, float)) and seconds < 0 else in_seconds("after", after)
 
 
 class Poison(WorkFailed):

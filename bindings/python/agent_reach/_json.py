@@ -6,14 +6,12 @@ import dataclasses
 import enum
 import json
 import uuid
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any, Union
+from typing import Any
 
-from .errors import ProtocolError
-
-Seconds = Union[float, int, timedelta]
+from .errors import ConfigError, ProtocolError
 
 
 def _plain(value: Any) -> Any:
@@ -38,9 +36,12 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def write(value: Any) -> str:
-    """A value as JSON. Raises ``TypeError`` or ``ValueError`` for what JSON cannot say."""
-    text = _encode(value)
-    text.encode()  # Half of a surrogate pair is no text, and is better refused here than on the way.
+    """A value as JSON. Raises ``TypeError`` or :class:`ConfigError` for what JSON cannot say."""
+    try:
+        text = _encode(value)
+        text.encode()  # Half of a surrogate pair is no text, and is better refused here than on the way.
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"it cannot be written as JSON: {error}") from error
     return text
 
 
@@ -50,17 +51,3 @@ def read(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"the answer cannot be read: {error}") from error
-
-
-def span(seconds: Seconds) -> str:
-    """A length of time as the wire has it, in whole milliseconds."""
-    if isinstance(seconds, timedelta):
-        seconds = seconds.total_seconds()
-    if not 0 <= seconds < 1e9:
-        raise ValueError(f"{seconds!r} is no length of time in seconds")
-    return f"{round(seconds * 1000)}ms"
-
-
-def in_seconds(seconds: Seconds) -> float:
-    """A length of time in seconds."""
-    return seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)

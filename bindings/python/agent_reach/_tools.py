@@ -24,6 +24,8 @@ LIMIT = 200
 TOLD = (NoCandidate, TaskFailed, InvalidRequest, Timeout, TaskExpired, OutcomeUnknown, Forbidden)
 
 _BAD = re.compile(r"[^a-zA-Z0-9_-]")
+_PLACES = ("$defs", "definitions")
+_BESIDE = {"$ref", "$schema", "$comment", "title", "description", "default", "examples", *_PLACES}
 
 
 class Tool(NamedTuple):
@@ -64,7 +66,6 @@ def tools_of(found: Iterable[Found], agent: Optional[str]) -> List[Tool]:
 
 def _tool(name: str, found: Found, agent: Optional[str]) -> Tool:
     schema = _object(found.input_schema or {})
-    # Models fill in objects only; what is none is put into one.
     is_wrapped = schema is None
     if schema is None:
         schema = _wrapped(found.input_schema or {})
@@ -73,45 +74,48 @@ def _tool(name: str, found: Found, agent: Optional[str]) -> Tool:
     return Tool(name, "\n".join(words), schema, found.name, is_wrapped, agent)
 
 
-#: Where schemas keep what they refer to.
-_SHELVES = ("$defs", "definitions")
-
-
 def _object(schema: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-    """The schema of an object that this is, also where it only refers to one of its own, as pydantic writes a model. None: it
-    is of something else."""
-    if schema.get("type") == "object":
-        return schema
-    target: Any = schema
-    ref = schema.get("$ref")
-    if not isinstance(ref, str) or not ref.startswith("#/"):
+    """The schema as that of an object, with what it refers to at its root put in its place. ``None``: it is of none."""
+    seen: List[str] = []
+    while "$ref" in schema:
+        ref = schema["$ref"]
+        target = _defined(schema, ref)
+        # What stands beside a reference is asked for as well, unless it is words only.
+        if target is None or ref in seen or schema.keys() - _BESIDE:
+            return None
+        seen.append(ref)
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **beside}
+    return schema if schema.get("type") == "object" else None
+
+
+def _defined(schema: Dict[str, Any], ref: Any) -> Optional[Dict[str, Any]]:
+    parts = str(ref).split("/")
+    if len(parts) != 3 or parts[0] != "#" or parts[1] not in _PLACES:
         return None
-    for part in ref[2:].split("/"):
-        target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
-    if not isinstance(target, dict) or target.get("type") != "object":
-        return None
-    return {**target, **{name: value for name, value in schema.items() if name != "$ref"}}
+    target = schema.get(parts[1], {}).get(parts[2].replace("~1", "/").replace("~0", "~"))
+    return target if isinstance(target, dict) else None
 
 
 def _wrapped(schema: Dict[str, Any]) -> Dict[str, Any]:
-    """The schema of an object whose ``params`` are of this one. What it refers to is found as before."""
+    """Models fill in objects only; what is none is put into one, with all that it refers to still in its place."""
+    # An id of its own would make references within it start there.
+    inner = _moved({key: value for key, value in schema.items() if key not in (*_PLACES, "$id", "$schema")})
+    around = {place: _moved(schema[place]) for place in _PLACES if place in schema}
+    return {"type": "object", "properties": {"params": inner}, "required": ["params"], **around}
 
-    def moved(value: Any) -> Any:
-        if isinstance(value, list):
-            return [moved(one) for one in value]
-        if not isinstance(value, dict):
-            return value
-        return {name: ref_of(one) if name == "$ref" else moved(one) for name, one in value.items()}
 
-    def ref_of(ref: Any) -> Any:
-        is_own = isinstance(ref, str) and ref.startswith("#")
-        if not is_own or ref.split("/")[1:2] in [[shelf] for shelf in _SHELVES]:
-            return ref
-        return f"#/properties/params{ref[1:]}"
-
-    inner = {name: moved(value) for name, value in schema.items() if name not in _SHELVES}
-    shelves = {name: moved(schema[name]) for name in _SHELVES if name in schema}
-    return {"type": "object", "properties": {"params": inner}, "required": ["params"], **shelves}
+def _moved(part: Any) -> Any:
+    """The same, with what refers to the root, and not to a definition, referring to where that is now."""
+    if isinstance(part, list):
+        return [_moved(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    moved = {key: _moved(value) for key, value in part.items()}
+    ref = part.get("$ref")
+    if isinstance(ref, str) and (ref == "#" or (ref.startswith("#/") and ref.split("/")[1] not in _PLACES)):
+        moved["$ref"] = f"#/properties/params{ref[1:]}"
+    return moved
 
 
 def told(error: AgentReachError) -> str:

@@ -7,15 +7,29 @@ import contextvars
 import logging
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Literal, Optional, Sequence, Tuple, TypeVar, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    List,
+    Literal,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+    get_args,
+)
 
 from . import _bridge, _core, _tracing
 from ._async_client import AsyncClient
+from ._checked import Seconds, address, in_seconds, one_of, span
 from ._context import Context, _current
 from ._face import Place, checked, connection
 from ._failed import Poison, TryAgain, WorkFailed
 from ._handler import Handler
-from ._json import Seconds, in_seconds, read, span, write
+from ._json import read, write
 from ._threads import Threads
 from ._types import Registered
 from .errors import ConfigError
@@ -79,6 +93,7 @@ class Agent:
         answer_within: Optional[Seconds] = None,
         card: Optional[Dict[str, Any]] = None,
     ) -> None:
+        _check_way(via, listen, public_url)
         self.agent_id = agent_id
         self._card: Dict[str, Any] = {
             "agent_id": agent_id,
@@ -86,7 +101,7 @@ class Agent:
             "description": description,
             "tags": list(tags),
             "max_concurrency": max_concurrency,
-            "heartbeat_interval": span(heartbeat),
+            "heartbeat_interval": span("heartbeat", heartbeat),
             **(card or {}),
         }
         access = {"callable_by": callable_by, "may_call": may_call}
@@ -97,14 +112,9 @@ class Agent:
             url=url, token=token, join=join, key_file=key_file, ca_file=ca_file, client_cert=client_cert
         )
         checked({**reached, "from_agent": agent_id})
-        is_placed = listen is not None or public_url is not None
-        if via == "http" and not is_placed:
-            raise ConfigError(f'{agent_id}: via="http" needs listen="HOST:PORT", or public_url= where your own server has it')
-        if via != "http" and is_placed:
-            raise ConfigError(f'{agent_id}: listen and public_url are for via="http", and this is via="{via}"')
         self._way: Dict[str, Any] = {"connection": reached, "via": via, "listen": listen, "public_url": public_url}
         if answer_within is not None:
-            self._way["answer_within"] = in_seconds(answer_within)
+            self._way["answer_within"] = in_seconds("answer_within", answer_within)
         self._offers: List[Dict[str, Any]] = []
         self._handlers: Dict[str, Handler] = {}
         self._threads = Threads(f"agent-reach-{agent_id}")
@@ -132,6 +142,8 @@ class Agent:
 
         ``exclusions`` say what it does not do. ``more`` is anything else that a capability may say, such as ``fallback``.
         """
+        one_of("effect", effect, get_args(Effect))
+        one_of("tier", tier, get_args(Tier))
 
         def offer(function: _F) -> _F:
             handler = Handler(function, input_schema, output_schema)
@@ -147,12 +159,12 @@ class Agent:
                 "cancellable": cancellable,
                 "input_schema": handler.input_schema,
                 "output_schema": handler.output_schema,
-                "timeout": None if timeout is None else span(timeout),
+                "timeout": None if timeout is None else span("timeout", timeout),
                 **more,
             }
             told = {key: value for key, value in told.items() if value is not None}
             if told["name"] in self._handlers:
-                raise ValueError(f"{self.agent_id} offers {told['name']} already")
+                raise ConfigError(f"{self.agent_id} offers {told['name']} already")
             self._handlers[told["name"]] = handler
             self._offers.append(told)
             return function
@@ -205,11 +217,11 @@ class Agent:
     async def drain(self, grace: Seconds = 30) -> int:
         """Takes no new work, lets what runs finish within ``grace``, stops what has not, reports all of it, and leaves.
         Answers how many tasks were cut short."""
+        within = in_seconds("grace", grace)
         serving = self._serving
         if serving is None:
             return 0
         try:
-            within = in_seconds(grace)
             return int(read(await serving.desk.ask(lambda _, ticket: serving.core.drain(ticket, within))))
         finally:
             if self._serving is serving:
@@ -233,6 +245,7 @@ class Agent:
 
         Raises why the agent can serve no more, if that comes first.
         """
+        in_seconds("grace", grace)
         if self._serving is None:
             await self.start()
         serving = self._serving
@@ -259,21 +272,35 @@ class Agent:
     def asgi(self) -> Callable[..., Any]:
         """An ASGI app that takes the work, to be mounted in a server of yours, with ``via="http"`` and the ``public_url``
         where it is mounted. It starts the agent with the server and drains it with the server, if the server tells it so
-        (``lifespan``); a mounted app is not told by most frameworks: start and drain the agent yourself there."""
+        (``lifespan``). A mounted app is not told by most frameworks: there, say ``async with agent: yield`` in the lifespan
+        of the app that mounts it. Requests to an agent that does not serve are answered with 503."""
         from ._asgi import App
 
         return App(self)
 
-    async def _answer_http(self, method: str, target: str, body: bytes) -> Dict[str, Any]:
+    async def _answer_http(self, method: str, target: str, body: bytes) -> Optional[Dict[str, Any]]:
+        """What the request is answered. ``None``: the agent does not serve."""
         serving = self._serving
         if serving is None:
-            # Most frameworks do not tell an app that is mounted when their server starts.
-            _log.warning("%s was asked for work, but was not started: start it in the lifespan of your app", self.agent_id)
-            detail = f"{self.agent_id} was not started; start it in the lifespan of the app that it is mounted in"
-            return {"status": 503, "body": write({"code": "agent_refused", "detail": detail, "status": 503, "started": False})}
+            return None
         answer = await serving.desk.ask(lambda _, ticket: serving.core.answer_http(ticket, method, target, body))
         told: Dict[str, Any] = read(answer)
         return told
+
+
+def _check_way(via: Via, listen: Optional[str], public_url: Optional[str]) -> None:
+    one_of("via", via, get_args(Via))
+    given = {"listen": listen, "public_url": public_url}
+    names = [name for name, value in given.items() if value is not None]
+    if via != "http" and names:
+        raise ConfigError(f"{names[0]} is for via='http', and this agent is via={via!r}")
+    if via == "http" and not names:
+        raise ConfigError(
+            "via='http' needs to know where: give listen=, such as \"127.0.0.1:8000\", or public_url= where a server of "
+            "yours mounts asgi()"
+        )
+    if listen is not None:
+        address("listen", listen)
 
 
 def _listen_for_signals(stop: Callable[[], Any]) -> List[int]:
@@ -300,6 +327,9 @@ class _Serving:
         self.desk = _bridge.Desk(self._loop, self._letter)
         try:
             self.core = _core.Agent(self.desk.mailbox, settings)
+        except ValueError as error:
+            self.desk.close()
+            raise ConfigError(f"the agent's card cannot be used: {error}") from error
         except BaseException:
             self.desk.close()
             raise
@@ -368,7 +398,7 @@ class _Serving:
     ) -> None:
         failed: Dict[str, Union[str, float, None, Any]] = {"kind": kind, "message": message}
         if after is not None:
-            failed["retry_after"] = in_seconds(after)
+            failed["retry_after"] = after
         try:
             text = write({**failed, "data": data} if data is not None else failed)
         except (TypeError, ValueError, RecursionError):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional, Sequence
 
 from ._gateways import Apart, Way, Within
+from .errors import ConfigError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -52,7 +53,7 @@ class Gateway:
         arguments: Sequence[str] = (),
     ) -> None:
         if not process and (command is not None or arguments):
-            raise ValueError("command and arguments are those of a process: say process=True")
+            raise ConfigError("command and arguments are those of a process: say process=True")
         self._pid = os.getpid()
         self._folder = Path(tempfile.mkdtemp(prefix="agent-reach-"))
         self._gone = weakref.finalize(self, _remove, self._folder, self._pid)
