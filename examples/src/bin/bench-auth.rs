@@ -36,10 +36,10 @@ struct Options {
     #[arg(long, default_value_t = 3)]
     seconds: u64,
     /// How often each step is taken.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// How many callers at once, one row each of every kind.
-    #[arg(long, value_delimiter = ',', default_value = "1,16")]
+    #[arg(long, value_delimiter = ',', default_value = "16")]
     callers: Vec<usize>,
 }
 
