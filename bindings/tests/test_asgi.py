@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import socket
-from typing import Any, AsyncIterator, Dict, List
+from typing import Any, AsyncIterator, Awaitable, Callable, Dict, List, Tuple
 
 import pytest
 
@@ -17,8 +17,28 @@ from agent_reach.testing import Gateway
 from conftest import Desk, run
 
 
-def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> None:
+@contextlib.asynccontextmanager
+async def served(
+    app: Any, listener: socket.socket, gateway: Gateway
+) -> AsyncIterator[Tuple[AsyncClient, Callable[[], Awaitable[None]]]]:
+    """The app behind a server that has started, until this is left or the second is called; and a client of the gateway."""
     uvicorn = pytest.importorskip("uvicorn")
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="error"))
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+
+    async def stop() -> None:
+        server.should_exit = True
+        await serving
+
+    async with AsyncClient(gateway.url) as client:
+        while not server.started:
+            await asyncio.sleep(0.01)
+            assert not serving.done()
+        yield client, stop
+        await stop()
+
+
+def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     url = "http://127.0.0.1:%d" % listener.getsockname()[1]
     desk = Desk(gateway.url, name, via="http", public_url=f"{url}/work/", answer_within=0.1)
@@ -35,20 +55,14 @@ def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> N
         await agent_app(scope, receive, send)
 
     async def on_loop() -> None:
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="error"))
-        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-        async with AsyncClient(gateway.url) as client:
-            while not server.started:
-                await asyncio.sleep(0.01)
-                assert not serving.done()
+        async with served(app, listener, gateway) as (client, stop):
             assert (await client.reach(desk.count, {"text": "one two"})).result == 2
             task = await client.submit(desk.hang, {})
             await asyncio.to_thread(desk.began.wait, 30)
             await client.cancel(task)
             await asyncio.to_thread(desk.stopped.wait, 30)
             assert desk.stopped.is_set()
-            server.should_exit = True
-            await serving
+            await stop()
             with pytest.raises(agent_reach.NotFound):
                 await client.agent(desk.id)
 
@@ -56,7 +70,6 @@ def test_an_agent_serves_within_an_asgi_server(gateway: Gateway, name: str) -> N
 
 
 def test_an_agent_serves_in_the_lifespan_of_the_app_that_mounts_it(gateway: Gateway, name: str) -> None:
-    uvicorn = pytest.importorskip("uvicorn")
     pytest.importorskip("starlette")
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse
@@ -78,15 +91,8 @@ def test_an_agent_serves_in_the_lifespan_of_the_app_that_mounts_it(gateway: Gate
     app = Starlette(routes=[Route("/healthz", healthz), Mount("/agent", desk.agent.asgi())], lifespan=lifespan)
 
     async def on_loop() -> None:
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="error"))
-        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-        async with AsyncClient(gateway.url) as client:
-            while not server.started:
-                await asyncio.sleep(0.01)
-                assert not serving.done()
+        async with served(app, listener, gateway) as (client, _):
             assert (await client.reach(desk.count, {"text": "one two"})).result == 2
-            server.should_exit = True
-            await serving
 
     run(on_loop())
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, List, Tuple
+
+from ._json import write
 
 if TYPE_CHECKING:
     from .agent import Agent
@@ -64,7 +65,6 @@ class App:
         await send({"type": "http.response.start", "status": answer["status"], "headers": headers})
         await send({"type": "http.response.body", "body": answer["body"].encode()})
 
-
     def _not_started(self) -> Dict[str, Any]:
         """The answer while the agent does not serve, which its log is told of once."""
         words = "was not started, or has drained; start it in your app's lifespan: async with agent"
@@ -79,7 +79,7 @@ class App:
             "detail": f"the agent {words}",
             "started": False,
         }
-        return {"status": 503, "body": json.dumps(refused)}
+        return {"status": 503, "body": write(refused)}
 
 
 async def _body(receive: _Receive) -> Tuple[bytes, bool]:

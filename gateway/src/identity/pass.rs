@@ -34,6 +34,14 @@ impl fmt::Display for Pass {
     }
 }
 
+impl Pass {
+    /// Whether it may hold no more while its call waits: only of who has shown who it is.
+    #[must_use]
+    pub const fn can_end(&self) -> bool {
+        matches!(self, Self::Agent(_) | Self::Operator(_))
+    }
+}
+
 /// An agent that has shown its token.
 #[derive(Debug)]
 pub struct AgentPass {

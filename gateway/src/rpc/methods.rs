@@ -136,17 +136,13 @@ async fn written_down(context: &Context, gone: &CancellationToken, method: Metho
 /// ends its own token.
 async fn while_known(context: &Context, method: Method, call: Call<'_>) -> Outcome {
     let may_wait = matches!(method, Method::Reach | Method::TaskWait | Method::TaskClaim);
-    match &context.pass {
-        pass @ (Pass::Agent(_) | Pass::Operator(_)) if may_wait => {
-            let gone = context.gone.child_token();
-            let work = Box::pin(written_down(context, &gone, method, call));
-            let done = Box::pin(context.gateway.while_known((pass, method.name()), &gone, work)).await;
-            done.unwrap_or_else(|failure| Err(error_of(failure, None)))
-        }
-        Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_) => {
-            written_down(context, &context.gone, method, call).await
-        }
+    if !(may_wait && context.pass.can_end()) {
+        return written_down(context, &context.gone, method, call).await;
     }
+    let gone = context.gone.child_token();
+    let work = Box::pin(written_down(context, &gone, method, call));
+    let done = Box::pin(context.gateway.while_known((&context.pass, method.name()), &gone, work)).await;
+    done.unwrap_or_else(|failure| Err(error_of(failure, None)))
 }
 
 /// Whether a caller is only asked to prove something. It is refused, and that is written down, once it fails to.

@@ -150,11 +150,11 @@ impl Conversation {
     /// What a frame that is worked on is answered with once the peer is not known any more. None: each of its calls sees to
     /// that itself, or it does not come to that.
     fn turned_away(&self, frame: Bytes) -> Option<Answering> {
-        match (&self.dialect, &self.pass) {
-            (Dialect::Mcp(peer), pass @ (Pass::Agent(_) | Pass::Operator(_))) => {
-                Some(Box::pin(peer.turned_away(Arc::clone(&self.gateway), pass.clone(), frame)))
+        match &self.dialect {
+            Dialect::Mcp(peer) if self.pass.can_end() => {
+                Some(Box::pin(peer.turned_away(Arc::clone(&self.gateway), self.pass.clone(), frame)))
             }
-            (Dialect::Rpc { .. }, _) | (Dialect::Mcp(_), Pass::Open | Pass::Nobody) => None,
+            Dialect::Rpc { .. } | Dialect::Mcp(_) => None,
         }
     }
 

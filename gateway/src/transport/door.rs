@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::uri::Authority;
-use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use reach_schemas::{ErrorCode, Failure, Span};
 
 use super::app::{App, problem};
@@ -139,12 +139,13 @@ pub(super) fn base(app: &App, headers: &HeaderMap) -> String {
 /// that it listens on, or any where its own is set, which counts then. Another name is that of something in between, or
 /// of another gateway.
 pub(super) fn called_by<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
+    let is_set = app.gateway.identity().settings().public_url.is_some();
     let is_ours = |host: &&str| {
         let usual = if app.settings.tls.is_some() { 443 } else { 80 };
         let port = host.parse::<Authority>().ok().map(|host| host.port_u16().unwrap_or(usual));
-        app.gateway.identity().settings().public_url.is_some() || port == Some(app.listens_on.port())
+        port == Some(app.listens_on.port())
     };
-    host_of(headers).filter(is_ours)
+    host_of(headers).filter(|host| is_set || is_ours(host))
 }
 
 /// The address by which the gateway was called if that is its own, else the one that it listens on: for whom tokens are, and to
@@ -178,12 +179,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// None: it is answered in any case. Who was not asked who it is stays whoever it is; frames of JSON-RPC see to it call by call; and by what leads to a token, or ends one,
-    /// a caller ends what it came with.
+    /// None: it is answered in any case. Who was not asked who it is stays whoever it is; frames of JSON-RPC see to it call by
+    /// call; and by what leads to a token, or ends one, a caller ends what it came with.
     pub(super) fn of(pass: &Pass, request: &Request) -> Option<Self> {
         let (path, headers) = (request.uri().path(), request.headers());
-        let can_end = matches!(pass, Pass::Agent(_) | Pass::Operator(_));
-        if !can_end || is_public(path) || is_for_newcomers(request.method(), path) {
+        if !pass.can_end() || is_public(path) || is_for_newcomers(request.method(), path) {
             return None;
         }
         let kept = [header::HOST, header::AUTHORIZATION].into_iter();
@@ -202,10 +202,13 @@ pub(super) async fn while_known(
 ) -> Response {
     let Some(asked) = asked else { return answer.await };
     let answer = std::pin::pin!(answer);
-    let ended = std::pin::pin!(app.gateway.turned_away(pass, template_of(&asked.path)));
+    let ended = std::pin::pin!(app.gateway.ended(pass));
     tokio::select! {
         biased;
-        failure = ended => turned_away(app, &asked.path, &asked.headers, failure),
+        Ended { failure, .. } = ended => {
+            let failure = app.gateway.refuse(pass, template_of(&asked.path), failure);
+            turned_away(app, &asked.path, &asked.headers, failure)
+        }
         response = answer => response,
     }
 }
@@ -217,24 +220,22 @@ pub(super) fn come_again(response: &mut Response, wait: Option<Span>) {
     }
 }
 
-/// A stream of events ends when its reader may not read it any more; the calls that wait on it are told why. `what` was asked
-/// for, in our own words.
-pub(super) fn guarded(app: &Arc<App>, pass: Pass, what: &'static str, response: Response) -> Response {
-    match pass {
-        Pass::Agent(_) | Pass::Operator(_) if sse::is_stream(response.headers()) => {
-            let gateway = Arc::clone(&app.gateway);
-            let waits = response.extensions().get::<Waits>().cloned();
-            let ended = Box::pin(async move {
-                let Ended { failure, .. } = gateway.ended(&pass).await;
-                // A stream that only stays open until its reader lets go of it is over already.
-                if waits.as_ref().is_some_and(Waits::is_over) {
-                    return None;
-                }
-                let failure = gateway.refuse(&pass, what, failure);
-                waits.map(|waits| waits.refused(&failure))
-            });
-            response.map(|body| Body::new(Until { body, ended }))
-        }
-        Pass::Open | Pass::Nobody | Pass::Agent(_) | Pass::Operator(_) => response,
+/// A stream of events ends when its reader may not read it any more; the calls that wait on it are told why. `asked`: where it
+/// was asked for.
+pub(super) fn guarded(app: &Arc<App>, pass: Pass, asked: Uri, response: Response) -> Response {
+    if !(pass.can_end() && sse::is_stream(response.headers())) {
+        return response;
     }
+    let gateway = Arc::clone(&app.gateway);
+    let waits = response.extensions().get::<Waits>().cloned();
+    let ended = Box::pin(async move {
+        let Ended { failure, .. } = gateway.ended(&pass).await;
+        // A stream that only stays open until its reader lets go of it is over already.
+        if waits.as_ref().is_some_and(Waits::is_over) {
+            return None;
+        }
+        let failure = gateway.refuse(&pass, template_of(asked.path()), failure);
+        waits.map(|waits| waits.refused(&failure))
+    });
+    response.map(|body| Body::new(Until { body, ended }))
 }

@@ -62,10 +62,10 @@ impl Port {
             match admitted {
                 Err(response) => response,
                 Ok(pass) => {
-                    let (asked, what) = (door::Asked::of(&pass, &request), template_of(request.uri().path()));
+                    let (asked, uri) = (door::Asked::of(&pass, &request), request.uri().clone());
                     let answer = async { router.call(request).await.unwrap_or_else(|never| match never {}) };
                     let response = door::while_known(&app, &pass, asked, answer).await;
-                    door::guarded(&app, pass, what, response)
+                    door::guarded(&app, pass, uri, response)
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use reach_schemas::Failure;
 
-use crate::envelope::{Frame, Limits, Message, error_of};
+use crate::envelope::{Call, Frame, Limits, Message, error_of};
 use crate::mcp::wire::sse;
 
 /// The calls of one request, by the texts of their ids. Cloning gives the same.
@@ -30,10 +30,15 @@ impl Waits {
             Frame::Single(message) => vec![message],
             Frame::Batch(messages) => messages,
         };
-        let ids = messages.into_iter().filter_map(|message| match message {
-            Message::Call(call) => call.id.map(|id| id.get().into()),
+        Self::of_calls(messages.iter().filter_map(|message| match message {
+            Message::Call(call) => Some(call),
             Message::Response(_) | Message::Invalid(_) => None,
-        });
+        }))
+    }
+
+    /// Those of these calls that are to be answered.
+    pub fn of_calls<'a>(calls: impl IntoIterator<Item = &'a Call<'a>>) -> Self {
+        let ids = calls.into_iter().filter_map(|call| call.id.as_ref().map(|id| id.get().into()));
         Self { ids: ids.collect(), state: Arc::default() }
     }
 

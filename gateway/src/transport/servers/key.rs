@@ -56,6 +56,9 @@ fn value(own: &str, key: &RawValue) -> Option<String> {
 
 /// The same for the header of that name.
 pub(super) fn of_head(caller: &Caller, headers: &mut HeaderMap) {
+    if !headers.contains_key(HEADER) {
+        return;
+    }
     let own = scope(caller);
     let scoped: Vec<HeaderValue> = headers.get_all(HEADER).iter().map(|key| header_value(&own, key)).collect();
     headers.remove(HEADER);

@@ -254,7 +254,7 @@ async fn post(app: &App, server: &Server, front: &Arc<ProcessFront>, parts: &Par
         return StatusCode::ACCEPTED.into_response();
     }
     let ends = [app.drain.overdue.clone(), front.over.clone()];
-    let waits = Waits::of(body, &Limits::default());
+    let waits = Waits::of_calls(calls.iter().copied());
     respond(Telling { says, waits, answers: calls.len(), ends, _kept: (front.open(), talk) }).await
 }
 

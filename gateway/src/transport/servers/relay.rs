@@ -96,8 +96,9 @@ pub(super) async fn relay(
         None if word == Word::Initialize => opened(fronts, server, speaker, parts, &body, &response),
         None => None,
     };
-    let waits = Waits::of(&body, &Limits::default());
-    give_back(app, response, (front.as_ref(), open, waits), parts.method == Method::GET)
+    // Only who was asked who it is can be turned away while it waits.
+    let asked = speaker.pass().can_end().then_some(&body);
+    give_back(app, response, (front.as_ref(), open, asked), parts.method == Method::GET)
 }
 
 /// Whether a client that obeyed would ask again somewhere else: of the gateway, since that is whom it asked.
@@ -211,7 +212,7 @@ impl Behind {
 fn give_back(
     app: &App,
     response: http::Response<Stream>,
-    (front, open, waits): (Option<&Arc<HttpFront>>, Option<Open<Behind>>, Waits),
+    (front, open, asked): (Option<&Arc<HttpFront>>, Option<Open<Behind>>, Option<&Bytes>),
     is_standing: bool,
 ) -> Response {
     let (parts, stream) = response.into_parts();
@@ -219,14 +220,16 @@ fn give_back(
     // A stream on which nothing need come must not hold up a stop.
     let end = if is_standing { &app.drain.stop } else { &app.drain.overdue };
     let over = front.map(|front| front.over.clone()).unwrap_or_default();
-    let mut response = if is_events {
-        let body = Ending::new(stream, [end.clone(), over], Passing::of(waits.clone()), open);
-        let mut response = Response::new(Body::new(body));
-        response.extensions_mut().insert(waits);
-        response
+    let waits = asked.filter(|_| is_events).map(|asked| Waits::of(asked, &Limits::default()));
+    let body = if is_events {
+        Body::new(Ending::new(stream, [end.clone(), over], waits.clone().map(Passing::of), open))
     } else {
-        Response::new(Body::new(stream))
+        Body::new(stream)
     };
+    let mut response = Response::new(body);
+    if let Some(waits) = waits {
+        response.extensions_mut().insert(waits);
+    }
     *response.headers_mut() = back(&parts.headers, front.map(|front| &front.id));
     // Another's challenge is nothing that our client could answer.
     let is_challenge = matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED);
@@ -238,12 +241,12 @@ fn give_back(
 struct Ending {
     stream: Stream,
     ends: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
-    passing: Passing,
+    passing: Option<Passing>,
     _open: Option<Open<Behind>>,
 }
 
 impl Ending {
-    fn new(stream: Stream, ends: [CancellationToken; 2], passing: Passing, open: Option<Open<Behind>>) -> Self {
+    fn new(stream: Stream, ends: [CancellationToken; 2], passing: Option<Passing>, open: Option<Open<Behind>>) -> Self {
         Self { stream, ends: ends.map(|end| Box::pin(end.cancelled_owned())), passing, _open: open }
     }
 }
@@ -281,9 +284,10 @@ impl HttpBody for Ending {
             return Poll::Ready(None);
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.stream).poll_frame(cx) {
-            match &frame {
-                Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|bytes| self.passing.see(bytes)),
-                Some(Err(_)) | None => self.passing.waits.end(),
+            match (&frame, &mut self.passing) {
+                (Some(Ok(frame)), Some(passing)) => frame.data_ref().into_iter().for_each(|bytes| passing.see(bytes)),
+                (Some(Err(_)) | None, Some(passing)) => passing.waits.end(),
+                (_, None) => {}
             }
             return Poll::Ready(frame);
         }

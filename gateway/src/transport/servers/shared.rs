@@ -83,7 +83,7 @@ pub(super) async fn post(app: &App, server: &Arc<Server>, parts: &Parts, body: B
     let reading = tokio::spawn(reading);
     let kept = (shares, AbortWhenDropped(reading));
     let ends = [app.drain.overdue.clone(), app.drain.cut.clone()];
-    let waits = Waits::of(&body, &Limits::default());
+    let waits = Waits::of_calls([&call]);
     respond(Telling { says, waits, answers: 1, ends, _kept: kept }).await
 }
 
